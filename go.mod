@@ -1,0 +1,3 @@
+module github.com/belfry-go/belfry
+
+go 1.26

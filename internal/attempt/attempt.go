@@ -1,0 +1,103 @@
+// Package attempt carries, in a context, what the attempts of one request have to tell each other: which endpoints
+// were tried, and whether this attempt is a hedge, which must not queue.
+//
+// A layer that makes several attempts gives all of them contexts over one [Set]; a balancer adds to it what it
+// sends the request to, and prefers what is not in it. The innermost set counts.
+package attempt
+
+import (
+	"context"
+	"sync"
+)
+
+// A Set holds the endpoints that a request was given to, by identity (a pointer). The zero Set is empty.
+// It is safe for concurrent use.
+type Set struct {
+	mu    sync.Mutex
+	n     int
+	first [2]any // most requests are tried once or twice, and need no slice
+	more  []any
+}
+
+// Add records that the request was given to endpoint.
+func (s *Set) Add(endpoint any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.n < len(s.first) {
+		s.first[s.n] = endpoint
+	} else {
+		s.more = append(s.more, endpoint)
+	}
+	s.n++
+}
+
+// Has reports whether the request was given to endpoint before.
+func (s *Set) Has(endpoint any) bool {
+	if s == nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range min(s.n, len(s.first)) {
+		if s.first[i] == endpoint {
+			return true
+		}
+	}
+	for _, e := range s.more {
+		if e == endpoint {
+			return true
+		}
+	}
+	return false
+}
+
+// Len returns how many times the request was given to an endpoint.
+func (s *Set) Len() int {
+	if s == nil {
+		return 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+type (
+	setKey   struct{}
+	hedgeKey struct{}
+)
+
+// A Context is the context of attempts that share its Set; layers embed it in what they allocate for a call anyway.
+type Context struct {
+	context.Context
+	Set Set
+}
+
+// Value answers for the set and asks the parent for all else.
+func (c *Context) Value(key any) any {
+	if IsKey(key) {
+		return &c.Set
+	}
+	return c.Context.Value(key)
+}
+
+// From returns the set that ctx carries, nil if it is not one of several attempts.
+func From(ctx context.Context) *Set {
+	s, _ := ctx.Value(setKey{}).(*Set)
+	return s
+}
+
+// IsKey reports whether key is the one that a context's Value answers with a *Set.
+func IsKey(key any) bool {
+	_, ok := key.(setKey)
+	return ok
+}
+
+// Hedge returns ctx marked as an extra attempt, beside one that is still in flight.
+func Hedge(ctx context.Context) context.Context {
+	return context.WithValue(ctx, hedgeKey{}, true)
+}
+
+// IsHedge reports whether ctx is marked so.
+func IsHedge(ctx context.Context) bool {
+	return ctx.Value(hedgeKey{}) != nil
+}

@@ -1,0 +1,78 @@
+package attempt_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/belfry-go/belfry/internal/attempt"
+)
+
+func TestSet(t *testing.T) {
+	var s attempt.Set
+	endpoints := []*int{new(int), new(int), new(int), new(int)}
+	for i, e := range endpoints {
+		if s.Has(e) || s.Len() != i {
+			t.Errorf("before Add %d: Has %v, Len %d", i, s.Has(e), s.Len())
+		}
+		s.Add(e)
+		if !s.Has(e) {
+			t.Errorf("after Add %d: not there", i)
+		}
+	}
+	for i, e := range endpoints {
+		if !s.Has(e) {
+			t.Errorf("%d was lost", i)
+		}
+	}
+	var none *attempt.Set
+	if none.Has(endpoints[0]) || none.Len() != 0 {
+		t.Error("no set holds something")
+	}
+}
+
+func TestSetConcurrent(t *testing.T) {
+	var s attempt.Set
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			e := new(int)
+			s.Add(e)
+			if !s.Has(e) {
+				t.Error("lost")
+			}
+		})
+	}
+	wg.Wait()
+	if s.Len() != 8 {
+		t.Errorf("Len %d, want 8", s.Len())
+	}
+}
+
+func TestContext(t *testing.T) {
+	type key struct{}
+	outer := &attempt.Context{Context: context.WithValue(t.Context(), key{}, "v")}
+	inner := &attempt.Context{Context: outer}
+	if attempt.From(t.Context()) != nil {
+		t.Error("a set out of nowhere")
+	}
+	if attempt.From(outer) != &outer.Set || attempt.From(inner) != &inner.Set {
+		t.Error("the innermost set does not count")
+	}
+	if inner.Value(key{}) != "v" {
+		t.Error("a value of the parent was lost")
+	}
+	hedged := attempt.Hedge(inner)
+	if attempt.IsHedge(inner) || !attempt.IsHedge(hedged) || attempt.From(hedged) != &inner.Set || hedged.Err() != nil {
+		t.Error("Hedge marks wrongly")
+	}
+}
+
+func Example() {
+	ctx := &attempt.Context{Context: context.Background()}
+	first, second := new(int), new(int)
+	attempt.From(ctx).Add(first)
+	fmt.Println(attempt.From(ctx).Has(first), attempt.From(ctx).Has(second))
+	// Output: true false
+}

@@ -1,0 +1,49 @@
+package belfry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfry-go/belfry/internal/attempt"
+)
+
+// NoWait returns a context under which Acquire does not wait: it grants what is free and spoken for by no waiter, or
+// fails with an error that Is [ErrNotReady]. The context is done from the start and its Err is ErrNotReady, so
+// whatever respects a context refuses at once, and whatever derives from it can be recognised by
+// errors.Is(ctx.Err(), ErrNotReady).
+//
+// It is for Acquire and [Reserve]; a Call under it would find its context done (see [TryDo]). Of ctx it keeps no value but
+// the set of endpoints that earlier attempts of this request were given to. NoWait of a context that is
+// NoWait already returns it unchanged. It does not allocate, except once for a request with earlier attempts.
+func NoWait(ctx context.Context) context.Context {
+	if err := ctx.Err(); err != nil && errors.Is(err, ErrNotReady) {
+		return ctx
+	}
+	tried := attempt.From(ctx)
+	if tried == nil {
+		return now
+	}
+	return &noWait{tried: tried}
+}
+
+// A noWait is done before it begins.
+type noWait struct{ tried *attempt.Set }
+
+var (
+	now     context.Context = &noWait{}
+	already                 = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
+)
+
+func (*noWait) Deadline() (time.Time, bool) { return time.Time{}, false }
+func (*noWait) Done() <-chan struct{}       { return already }
+func (*noWait) Err() error                  { return ErrNotReady }
+
+func (n *noWait) Value(key any) any {
+	if n.tried != nil && attempt.IsKey(key) {
+		return n.tried
+	}
+	return nil
+}
+
+func (*noWait) String() string { return "belfry.NoWait" }
