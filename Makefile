@@ -1,0 +1,86 @@
+# `make` does what CI does. `make help` lists the rest.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := all
+# The steps of `make` run in the order they are written, also under -j: the first
+# failure is the last thing on the screen, and go uses every core by itself.
+.NOTPARALLEL:
+MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
+
+GO ?= go
+export GO
+
+# More arguments for go test, e.g. TESTFLAGS='-run=Buffer -v'.
+TESTFLAGS ?=
+
+# make bench: which benchmarks, how often, for how long.
+BENCH ?= .
+COUNT ?= 1
+BENCHTIME ?= 1s
+
+# make fuzz: how long for each target.
+FUZZTIME ?= 10s
+
+BIN := $(CURDIR)/.tmp/bin
+GOLANGCI_LINT := $(BIN)/golangci-lint
+
+.PHONY: all
+all: test check ## Everything CI does (default)
+
+.PHONY: check
+check: lint lint-test tidy standalone ## Everything CI does after the tests
+
+.PHONY: test
+test: ## Run all tests with the race detector, and those that count allocations without it
+	scripts/test-race $(TESTFLAGS)
+	scripts/test-allocs
+
+.PHONY: lint
+lint: tools ## Run golangci-lint and the checks of scripts/
+	scripts/check-core-requires-nothing
+	scripts/check-sleeps
+	scripts/check-allocs
+	$(GOLANGCI_LINT) run $$($(GO) list -m -f '{{.Dir}}/...')
+
+.PHONY: lint-test
+lint-test: tools ## Prove that the checks and the import rules can fail
+	scripts/lint-test $(GOLANGCI_LINT)
+
+.PHONY: fmt
+fmt: tools ## Format all Go files
+	$(GOLANGCI_LINT) fmt
+
+.PHONY: tidy
+tidy: ## Check that every go.mod and go.sum is tidy
+	scripts/each-module $(GO) mod tidy -diff
+
+# go.work hides what a published module forgets to require: here each stands alone.
+.PHONY: standalone
+standalone: ## Build and vet every published module without go.work
+	for dir in $$($(GO) list -m -f '{{.Dir}}'); do \
+	  (set -x; cd "$$dir"; GOWORK=off $(GO) build ./...; GOWORK=off $(GO) vet ./...); \
+	done
+
+.PHONY: bench
+bench: ## Run the core's benchmarks with allocations (BENCH=regexp COUNT=n BENCHTIME=t)
+	$(GO) test -run='^$$' -bench='$(BENCH)' -benchmem -benchtime=$(BENCHTIME) -count=$(COUNT) -timeout=60m ./...
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target for a while (FUZZTIME=10s)
+	scripts/fuzz $(FUZZTIME)
+
+# Not a file target: go install looks up its build cache within a second, and rebuilds
+# when tools/go.mod or the Go release changes. A timestamp would not see the latter.
+.PHONY: tools
+tools:
+	cd tools && GOWORK=off GOBIN=$(BIN) $(GO) install tool
+
+.PHONY: clean
+clean: ## Delete what make has built
+	rm -rf .tmp
+
+.PHONY: help
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
