@@ -25,11 +25,11 @@ type Exponential struct {
 func (e Exponential) Validate() error {
 	switch {
 	case e.Min < time.Millisecond:
-		return fmt.Errorf("Min must be at least 1ms, got %v", e.Min)
+		return fmt.Errorf("min must be at least 1ms, got %v", e.Min)
 	case e.Max < e.Min:
-		return fmt.Errorf("Max must be at least Min (%v), got %v", e.Min, e.Max)
+		return fmt.Errorf("max must be at least min (%v), got %v", e.Min, e.Max)
 	case !(e.Jitter >= 0 && e.Jitter <= 1): // so written, it refuses NaN too
-		return fmt.Errorf("Jitter must be within 0 and 1, got %v", e.Jitter)
+		return fmt.Errorf("jitter must be within 0 and 1, got %v", e.Jitter)
 	}
 	return nil
 }

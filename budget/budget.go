@@ -1,0 +1,202 @@
+// Package budget bounds the extra attempts, retries and hedges, that a client makes, so that they cannot multiply an
+// overload: they are paid for by successes, and by a small reserve for quiet times. One Budget serves all
+// that makes extra attempts towards the same servers.
+//
+// In any [Config].TTL, the extra attempts are at most Ratio times the successes of the TTL before the last of them, plus
+// Reserve times the TTL. Only successes pay: when everything fails, nothing is earned, and after the reserve is spent each
+// request is sent once. Whoever is refused should pass its last answer on, marked as one not to be tried again.
+//
+// The idea and the default numbers are those of Finagle's RetryBudget, which came to Rust as tower's TpsBudget. In both,
+// every request pays, and amounts are whole numbers; here amounts are real numbers, and how long a success counts
+// does not depend on how often the budget is asked. Time is kept in twenty slots of a TTL, counted from its first use; a
+// success counts for at least 95 % of a TTL and at most a whole one, an extra attempt for at least a whole one and
+// at most 105 %. Every method takes constant time, however long nothing has happened.
+package budget
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// Config says how many extra attempts there may be.
+type Config struct {
+	// TTL is how long a success, and an extra attempt, are remembered: from a millisecond to an hour. 0 means 10 s.
+	TTL time.Duration
+	// Ratio is the number of extra attempts that one success pays for. 0 means 0.2; below 0 means none.
+	Ratio float64
+	// Reserve is the number of extra attempts per second that need no success. They can be made at any time within a TTL,
+	// also all at once. 0 means 10; below 0 means none.
+	Reserve float64
+}
+
+const (
+	defaultTTL     = 10 * time.Second
+	defaultRatio   = 0.2
+	defaultReserve = 10
+)
+
+// Validate says which field is out of range, and what the range is.
+func (c Config) Validate() error {
+	switch {
+	case c.TTL != 0 && (c.TTL < time.Millisecond || c.TTL > time.Hour):
+		return fmt.Errorf("budget: ttl must be within 1ms and 1h, got %v", c.TTL)
+	case math.IsNaN(c.Ratio) || math.IsInf(c.Ratio, 0):
+		return fmt.Errorf("budget: ratio must be finite, got %v", c.Ratio)
+	case math.IsNaN(c.Reserve) || math.IsInf(c.Reserve, 0):
+		return fmt.Errorf("budget: reserve must be finite, got %v", c.Reserve)
+	}
+	return nil
+}
+
+const (
+	// slots is the number of slots in a TTL.
+	slots = 20
+	// rounding is what may be missing from 1: a hundred successes at 0.29 are worth 28.999999999999996.
+	rounding = 1e-9
+)
+
+// A Budget counts successes and pays extra attempts from them. It is made by [New] or [Unlimited], is safe for
+// concurrent use and must not be copied.
+type Budget struct {
+	ttl       time.Duration
+	ratio     float64
+	reserve   float64 // for a whole ttl
+	unlimited bool
+
+	// mu guards all below. The invariant: successes and extras are the sums over ring, where slot s stands at s modulo the
+	// length. Of slot s, successes count until slot s+slots begins, which is at most a ttl after any of them; extras until
+	// slot s+slots+1 begins, more than a ttl after any of them. So no rounding ever favours an extra attempt.
+	mu        sync.Mutex
+	began     bool
+	start     time.Time
+	slot      int64 // the current one, counted from start
+	ring      [slots + 1]slot
+	successes int64
+	extras    int64
+
+	deposits, withdrawals, refused uint64 // since the beginning
+}
+
+type slot struct{ successes, extras int64 }
+
+// New returns a budget. It panics with the error of cfg.Validate if there is one.
+func New(cfg Config) *Budget {
+	if err := cfg.Validate(); err != nil {
+		panic(err)
+	}
+	b := &Budget{
+		ttl:   cfg.TTL,
+		ratio: orDefault(cfg.Ratio, defaultRatio),
+	}
+	if b.ttl == 0 {
+		b.ttl = defaultTTL
+	}
+	b.reserve = orDefault(cfg.Reserve, defaultReserve) * b.ttl.Seconds()
+	return b
+}
+
+func orDefault(v, standard float64) float64 {
+	if v == 0 {
+		return standard
+	}
+	return max(v, 0)
+}
+
+// Unlimited returns a budget that refuses nothing and only counts. With it, retries can multiply an overload by the number of
+// attempts that a request may have.
+func Unlimited() *Budget {
+	return &Budget{ttl: defaultTTL, unlimited: true}
+}
+
+// Deposit records a success now.
+func (b *Budget) Deposit() { b.DepositAt(time.Now()) }
+
+// DepositAt records a success at the time now. Time that runs backwards stands still: a now before the latest one that
+// the budget was given counts as that one.
+func (b *Budget) DepositAt(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(now)
+	b.here().successes++
+	b.successes++
+	b.deposits++
+}
+
+// Withdraw pays for one extra attempt now, and reports whether that was possible.
+func (b *Budget) Withdraw() bool { return b.WithdrawAt(time.Now()) }
+
+// WithdrawAt pays for one extra attempt at the time now, and reports whether that was possible. Looking and taking are one step:
+// of two callers at once, only one gets what is there for one. What was paid is not paid back, also if the
+// attempt does not come about.
+func (b *Budget) WithdrawAt(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(now)
+	if !b.unlimited && b.balance() < 1-rounding {
+		b.refused++
+		return false
+	}
+	b.here().extras++
+	b.extras++
+	b.withdrawals++
+	return true
+}
+
+// Stats is a budget at one moment.
+type Stats struct {
+	// Balance is the number of extra attempts that would be paid for now, 0 for an unlimited budget.
+	Balance float64
+	// Unlimited says that the budget refuses nothing.
+	Unlimited bool
+	// Deposits, Withdrawals and Refused count since the budget was made: successes, extra attempts paid for, and
+	// those refused.
+	Deposits, Withdrawals, Refused uint64
+}
+
+// Stats returns what the budget has counted, and its balance now.
+func (b *Budget) Stats() Stats { return b.StatsAt(time.Now()) }
+
+// StatsAt returns what the budget has counted, and its balance at the time now.
+func (b *Budget) StatsAt(now time.Time) Stats {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(now)
+	return Stats{
+		Balance:     max(0, b.balance()),
+		Unlimited:   b.unlimited,
+		Deposits:    b.deposits,
+		Withdrawals: b.withdrawals,
+		Refused:     b.refused,
+	}
+}
+
+// balance returns what the current sums leave for extra attempts. It may be below 0: successes are forgotten a slot sooner
+// than what they paid for.
+func (b *Budget) balance() float64 {
+	return b.ratio*float64(b.successes) + b.reserve - float64(b.extras)
+}
+
+func (b *Budget) here() *slot { return &b.ring[b.slot%int64(len(b.ring))] }
+
+// advance makes the slot of now the current one, and forgets what has come of age since.
+func (b *Budget) advance(now time.Time) {
+	if !b.began {
+		b.began, b.start = true, now
+	}
+	to := b.slotOf(now.Sub(b.start))
+	for range min(to-b.slot, int64(len(b.ring))) { // a whole round forgets everything
+		b.slot++
+		b.extras -= b.here().extras
+		*b.here() = slot{}
+		b.successes -= b.ring[(b.slot+1)%int64(len(b.ring))].successes // the oldest slot's, which is the next to be overwritten
+	}
+	b.slot = max(b.slot, to)
+}
+
+// slotOf returns the number of the slot at age, exactly, also for a ttl that slots does not divide.
+func (b *Budget) slotOf(age time.Duration) int64 {
+	whole, rest := age/b.ttl, age%b.ttl
+	return int64(whole*slots + rest*slots/b.ttl)
+}

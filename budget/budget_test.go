@@ -1,0 +1,366 @@
+package budget_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry/budget"
+)
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
+
+// at returns the time that is so many milliseconds after the epoch.
+func at(ms float64) time.Time { return epoch.Add(time.Duration(ms * float64(time.Millisecond))) }
+
+// granted returns how many of n withdrawals at now are paid for.
+func granted(b *budget.Budget, now time.Time, n int) (paid int) {
+	for range n {
+		if b.WithdrawAt(now) {
+			paid++
+		}
+	}
+	return paid
+}
+
+func TestValidate(t *testing.T) {
+	for _, cfg := range []budget.Config{
+		{},
+		{TTL: time.Millisecond, Ratio: -1, Reserve: -1},
+		{TTL: time.Hour, Ratio: 1000, Reserve: 1e9},
+	} {
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("%+v is refused: %v", cfg, err)
+		}
+	}
+	for _, cfg := range []budget.Config{
+		{TTL: -time.Second},
+		{TTL: time.Millisecond - 1},
+		{TTL: time.Hour + 1},
+		{Ratio: math.NaN()},
+		{Ratio: math.Inf(1)},
+		{Reserve: math.NaN()},
+		{Reserve: math.Inf(-1)},
+	} {
+		want := cfg.Validate()
+		if want == nil {
+			t.Errorf("%+v is accepted", cfg)
+		}
+		func() {
+			defer func() {
+				if got := recover(); fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("New(%+v) panicked with %v, want %v", cfg, got, want)
+				}
+			}()
+			budget.New(cfg)
+		}()
+	}
+}
+
+func TestSmall(t *testing.T) {
+	t.Run("RT11 nothing deposited, nothing to withdraw", func(t *testing.T) {
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+		if b.WithdrawAt(at(0)) {
+			t.Error("paid from nothing")
+		}
+	})
+	t.Run("RT12 a success is forgotten", func(t *testing.T) {
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+		b.DepositAt(at(0))
+		if b.WithdrawAt(at(3000)) {
+			t.Error("paid from a success that is three ttl old")
+		}
+	})
+	t.Run("RT13 each success is forgotten in its own time", func(t *testing.T) {
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 0.5, Reserve: -1})
+		b.DepositAt(at(0))
+		b.DepositAt(at(0))
+		if !b.WithdrawAt(at(901)) {
+			t.Error("two successes at 0.5 do not pay for one")
+		}
+		b.DepositAt(at(2902))
+		b.DepositAt(at(3203))
+		b.DepositAt(at(4004))
+		if got := granted(b, at(4004), 3); got != 1 {
+			t.Errorf("two live successes of three paid for %d, want 1", got)
+		}
+	})
+	t.Run("RT14 the reserve needs no success", func(t *testing.T) {
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: 5})
+		if got := granted(b, at(0), 9); got != 5 {
+			t.Errorf("the reserve paid for %d, want 5", got)
+		}
+	})
+	t.Run("S3 the default allows 100 at once, then none for 10 s unless successes deposit", func(t *testing.T) {
+		b := budget.New(budget.Config{})
+		if got := granted(b, at(0), 1000); got != 100 {
+			t.Fatalf("at once: %d, want 100", got)
+		}
+		for ms := 100.0; ms <= 10_000; ms += 100 {
+			if b.WithdrawAt(at(ms)) {
+				t.Fatalf("one more after %vms", ms)
+			}
+		}
+		if got := granted(b, at(10_500), 1000); got != 100 {
+			t.Errorf("after the ttl: %d, want 100", got)
+		}
+		for range 50 {
+			b.DepositAt(at(11_000))
+		}
+		if got := granted(b, at(11_000), 1000); got != 10 {
+			t.Errorf("after 50 successes: %d, want 10", got)
+		}
+	})
+	t.Run("X11 D35 fractions pay for what they say", func(t *testing.T) {
+		for ratio, want := range map[float64]int{0.3: 300, 0.4: 400, 0.51: 510, 0.6: 600, 0.99: 990, 1: 1000, 1.7: 1700, 0.29: 290, 0.001: 1} {
+			b := budget.New(budget.Config{Ratio: ratio, Reserve: -1})
+			for range 1000 {
+				b.DepositAt(at(0))
+			}
+			if got := granted(b, at(0), 3000); got != want {
+				t.Errorf("1000 successes at %v paid for %d, want %d", ratio, got, want)
+			}
+		}
+	})
+	t.Run("X11 D35 rounding takes nothing away", func(t *testing.T) {
+		b := budget.New(budget.Config{Ratio: 0.29, Reserve: -1})
+		for range 100 {
+			b.DepositAt(at(0))
+		}
+		if got := granted(b, at(0), 100); got != 29 {
+			t.Errorf("100 successes at 0.29 paid for %d, want 29", got)
+		}
+	})
+	t.Run("D37 the reserve counts parts of a second", func(t *testing.T) {
+		b := budget.New(budget.Config{TTL: 1900 * time.Millisecond, Ratio: -1, Reserve: 5})
+		if got := granted(b, at(0), 20); got != 9 {
+			t.Errorf("9.5 paid for %d, want 9", got)
+		}
+	})
+	t.Run("an extra attempt counts for a whole ttl, also of one that slots do not divide", func(t *testing.T) {
+		ttl := time.Millisecond + 19
+		b := budget.New(budget.Config{TTL: ttl, Ratio: -1, Reserve: 1 / ttl.Seconds()})
+		b.StatsAt(epoch)
+		last := epoch.Add(50_000 - 1) // the end of the first slot, if a slot were 50 µs
+		if !b.WithdrawAt(last) {
+			t.Fatal("the reserve does not pay for one")
+		}
+		if b.WithdrawAt(last.Add(ttl)) {
+			t.Error("the reserve paid for two in one ttl")
+		}
+	})
+	t.Run("unlimited refuses nothing and counts", func(t *testing.T) {
+		b := budget.Unlimited()
+		if got := granted(b, at(0), 5000); got != 5000 {
+			t.Errorf("paid for %d of 5000", got)
+		}
+		if got, want := b.StatsAt(at(0)), (budget.Stats{Unlimited: true, Withdrawals: 5000}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+	t.Run("stats", func(t *testing.T) {
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 0.5, Reserve: 2})
+		for range 5 {
+			b.DepositAt(at(0))
+		}
+		granted(b, at(0), 7)
+		if got, want := b.StatsAt(at(0)), (budget.Stats{Balance: 0.5, Deposits: 5, Withdrawals: 4, Refused: 3}); got != want {
+			t.Errorf("%+v, want %+v", got, want)
+		}
+		if got := b.StatsAt(at(2000)).Balance; got != 2 {
+			t.Errorf("balance after all is forgotten: %v, want the reserve of 2", got)
+		}
+	})
+	t.Run("time that runs backwards stands still", func(t *testing.T) {
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+		b.DepositAt(at(5000))
+		if !b.WithdrawAt(at(10)) {
+			t.Error("a success was forgotten because time ran backwards")
+		}
+		b.DepositAt(at(10)) // counts as made at 5000
+		if b.StatsAt(at(5900)).Balance != 1 {
+			t.Error("a success recorded late was forgotten early")
+		}
+	})
+}
+
+// A success lives as long whether the budget is asked once or every millisecond.
+func TestCadence(t *testing.T) {
+	const ttl = 1000.0
+	for _, every := range []float64{1, 7, 49, 50, 51, 100, 101, 150, 333, 500, 999} {
+		t.Run(fmt.Sprintf("X11 D36 a success asked about every %v ms counts for 95 to 100 %% of the ttl", every), func(t *testing.T) {
+			for phase := 0.0; phase < 100; phase += 3.7 {
+				b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+				b.StatsAt(at(0))
+				b.DepositAt(at(phase))
+				for age := 0.0; age <= ttl+2*every; age += every {
+					live := b.StatsAt(at(phase+age)).Balance == 1
+					if age <= ttl*0.95 && !live || age >= ttl && live {
+						t.Fatalf("phase %v: at an age of %v ms it counts: %v", phase, age, live)
+					}
+				}
+			}
+		})
+	}
+}
+
+// An event is what a budget was asked for at an age of the test.
+type event struct {
+	at   time.Duration
+	paid bool // a withdrawal that was paid for; else a success
+}
+
+// count returns how many of log, from its end, are no older than span, withdrawals or successes.
+func count(log []event, now, span time.Duration, paid bool) (n int) {
+	for i := len(log) - 1; i >= 0 && now-log[i].at <= span; i-- {
+		if log[i].paid == paid {
+			n++
+		}
+	}
+	return n
+}
+
+// It is enough to look at the spans that end with an extra attempt: any other span of a ttl holds no more extra
+// attempts than the one that ends with the last of them.
+func TestBound(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 0))
+	var paid, refused int
+	for round := range 150 {
+		ttl := time.Millisecond + time.Duration(r.Int64N(int64(20*time.Second))>>r.IntN(12))
+		cfg := budget.Config{TTL: ttl, Ratio: r.Float64() * 2, Reserve: r.Float64() * 20 / ttl.Seconds()}
+		if r.IntN(3) == 0 {
+			cfg.Reserve = -1
+		}
+		reserve := max(0, cfg.Reserve) * ttl.Seconds()
+		b := budget.New(cfg)
+		var (
+			log []event
+			now time.Duration
+		)
+		for range 1500 {
+			switch r.IntN(12) {
+			case 0: // a pause of a fraction of ttl
+				now += time.Duration(r.Int64N(int64(ttl)/3 + 1))
+			case 1: // from one slot's edge to the next, give or take a nanosecond
+				now += ttl/20 + time.Duration(r.IntN(3)-1)
+			case 2:
+				if r.IntN(30) == 0 { // long idle
+					now += time.Duration(r.Int64N(int64(5 * ttl)))
+				}
+			case 3, 4, 5, 6:
+				b.DepositAt(epoch.Add(now))
+				log = append(log, event{at: now})
+			default:
+				before := count(log, now, ttl, true)
+				if b.WithdrawAt(epoch.Add(now)) {
+					paid++
+					log = append(log, event{at: now, paid: true})
+					if most := cfg.Ratio*float64(count(log, now, ttl, false)) + reserve; float64(before+1) > most+1e-6 {
+						t.Fatalf("round %d, %+v: %d extra attempts in the ttl that ends at %v, at most %.3f", round, cfg, before+1, now, most)
+					}
+					continue
+				}
+				refused++
+				// What is live by the shortest count, less what was taken by the longest, must not have been enough.
+				live, taken := count(log, now, ttl*94/100, false), count(log, now, ttl*106/100, true)
+				if have := cfg.Ratio*float64(live) + reserve - float64(taken); have >= 1+1e-6 {
+					t.Fatalf("round %d, %+v: refused at %v with at least %.3f left", round, cfg, now, have)
+				}
+			}
+		}
+	}
+	if paid < 10_000 || refused < 10_000 {
+		t.Errorf("%d paid, %d refused: too few of one to have tried much", paid, refused)
+	}
+}
+
+func TestConcurrent(t *testing.T) {
+	t.Run("X11 D39 two at once do not share what is there for one", func(t *testing.T) {
+		for range 200 {
+			b := budget.New(budget.Config{Ratio: 1, Reserve: -1})
+			for range 3 {
+				b.DepositAt(epoch)
+			}
+			var paid atomic.Int64
+			var wg sync.WaitGroup
+			for range 8 {
+				wg.Go(func() {
+					if b.WithdrawAt(epoch) {
+						paid.Add(1)
+					}
+				})
+			}
+			wg.Wait()
+			if paid.Load() != 3 {
+				t.Fatalf("3 successes paid for %d", paid.Load())
+			}
+		}
+	})
+}
+
+// A day of slots of 50 ms is 1.7 million of them. Going through them one by one takes milliseconds, a thousand times over
+// that is seconds: far from what the bound allows, on any machine.
+func TestIdle(t *testing.T) {
+	t.Run("X11 D38 a long idle time costs nothing", func(t *testing.T) {
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+		now := epoch
+		begin := time.Now()
+		for range 1000 {
+			b.DepositAt(now)
+			now = now.Add(365 * 24 * time.Hour / 10)
+			if b.WithdrawAt(now) {
+				t.Fatal("a success was remembered")
+			}
+		}
+		if took := time.Since(begin); took > 2*time.Second {
+			t.Errorf("1000 idle times took %v", took)
+		}
+	})
+}
+
+func BenchmarkBudget(b *testing.B) {
+	b.Run("deposit", func(b *testing.B) {
+		bud := budget.New(budget.Config{})
+		b.ReportAllocs()
+		for b.Loop() {
+			bud.Deposit()
+		}
+	})
+	b.Run("deposit at", func(b *testing.B) {
+		bud := budget.New(budget.Config{})
+		b.ReportAllocs()
+		for b.Loop() {
+			bud.DepositAt(epoch)
+		}
+	})
+	b.Run("withdraw at", func(b *testing.B) {
+		bud := budget.Unlimited()
+		b.ReportAllocs()
+		for b.Loop() {
+			bud.WithdrawAt(epoch)
+		}
+	})
+	b.Run("after idle", func(b *testing.B) {
+		bud, now := budget.New(budget.Config{}), epoch
+		b.ReportAllocs()
+		for b.Loop() {
+			now = now.Add(time.Hour)
+			bud.DepositAt(now)
+		}
+	})
+	b.Run("deposit, parallel", func(b *testing.B) {
+		bud := budget.New(budget.Config{})
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				bud.Deposit()
+			}
+		})
+	})
+}
