@@ -1,13 +1,15 @@
 // Package attempt carries, in a context, what the attempts of one request have to tell each other: which endpoints
-// were tried, and whether this attempt is a hedge, which must not queue.
+// were tried, whether this attempt is a hedge, which must not queue, and whether its answer is to be the last.
 //
 // A layer that makes several attempts gives all of them contexts over one [Set]; a balancer adds to it what it
-// sends the request to, and prefers what is not in it. The innermost set counts.
+// sends the request to, and prefers what is not in it. The innermost set counts. A layer below that may not try again, for
+// want of budget, asks all layers above not to do so in its place.
 package attempt
 
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 )
 
 // A Set holds the endpoints that a request was given to, by identity (a pointer). The zero Set is empty.
@@ -62,22 +64,47 @@ func (s *Set) Len() int {
 }
 
 type (
-	setKey   struct{}
-	hedgeKey struct{}
+	setKey     struct{}
+	hedgeKey   struct{}
+	contextKey struct{}
 )
 
 // A Context is the context of attempts that share its Set; layers embed it in what they allocate for a call anyway.
 type Context struct {
 	context.Context
 	Set Set
+
+	final atomic.Bool
 }
 
 // Value answers for the set and asks the parent for all else.
 func (c *Context) Value(key any) any {
-	if IsKey(key) {
+	switch key.(type) {
+	case setKey:
 		return &c.Set
+	case contextKey:
+		return c
 	}
 	return c.Context.Value(key)
+}
+
+// Begin forgets what an earlier attempt said about its answer.
+func (c *Context) Begin() { c.final.Store(false) }
+
+// Final reports whether [Finalize] was called for the attempt that is being made, or for one inside it.
+func (c *Context) Final() bool { return c.final.Load() }
+
+// Finalize asks every layer that ctx is an attempt of not to try again after the answer to this one. It is for
+// answers that cannot say so themselves.
+func Finalize(ctx context.Context) {
+	for {
+		c, ok := ctx.Value(contextKey{}).(*Context)
+		if !ok {
+			return
+		}
+		c.final.Store(true)
+		ctx = c.Context
+	}
 }
 
 // From returns the set that ctx carries, nil if it is not one of several attempts.

@@ -69,6 +69,25 @@ func TestContext(t *testing.T) {
 	}
 }
 
+func TestFinal(t *testing.T) {
+	type key struct{}
+	outer := &attempt.Context{Context: t.Context()}
+	middle := &attempt.Context{Context: context.WithValue(outer, key{}, "v")}
+	sibling := &attempt.Context{Context: outer}
+	attempt.Finalize(t.Context())
+	if outer.Final() || middle.Final() {
+		t.Error("final before anybody said so")
+	}
+	attempt.Finalize(context.WithValue(middle, key{}, "w"))
+	if !outer.Final() || !middle.Final() || sibling.Final() {
+		t.Errorf("outer %v, middle %v, sibling %v, want true, true, false", outer.Final(), middle.Final(), sibling.Final())
+	}
+	outer.Begin()
+	if outer.Final() || !middle.Final() {
+		t.Error("Begin forgets more or less than its own attempt")
+	}
+}
+
 func Example() {
 	ctx := &attempt.Context{Context: context.Background()}
 	first, second := new(int), new(int)
