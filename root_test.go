@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry"
@@ -75,15 +76,27 @@ func TestDo(t *testing.T) {
 			t.Errorf("got %q, %v", got, err)
 		}
 	})
-	t.Run("U7 the service is asked for room, then called once", func(t *testing.T) {
-		var order []string
-		svc := &spy{func(s string) { order = append(order, s) }}
-		if _, err := belfry.Do(ctx, svc, 1); err != nil {
-			t.Fatal(err)
-		}
-		if got := fmt.Sprint(order); got != "[acquire call]" {
-			t.Errorf("got %s", got)
-		}
+	t.Run("U7 waits until the service is ready, then calls once", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var order []string
+			svc := &spy{note: func(s string) { order = append(order, s) }, ready: make(chan struct{})}
+			ended := make(chan error)
+			go func() {
+				_, err := belfry.Do(t.Context(), svc, 1)
+				ended <- err
+			}()
+			synctest.Wait()
+			if got := fmt.Sprint(order); got != "[acquire]" {
+				t.Errorf("not ready: got %s", got)
+			}
+			close(svc.ready)
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+			if got := fmt.Sprint(order); got != "[acquire call]" {
+				t.Errorf("ready: got %s", got)
+			}
+		})
 	})
 	t.Run("a context that is done sends nothing and keeps its error", func(t *testing.T) {
 		dead, cancel := context.WithCancel(ctx)
@@ -127,12 +140,22 @@ func TestDo(t *testing.T) {
 	})
 }
 
-type spy struct{ note func(string) }
-
-func (s *spy) Acquire(context.Context) (belfry.Permit, error) {
-	s.note("acquire")
-	return belfry.Permit{}, nil
+// A spy notes what is asked of it and is ready once its channel is closed.
+type spy struct {
+	note  func(string)
+	ready chan struct{}
 }
+
+func (s *spy) Acquire(ctx context.Context) (belfry.Permit, error) {
+	s.note("acquire")
+	select {
+	case <-s.ready:
+		return belfry.Permit{}, nil
+	case <-ctx.Done():
+		return belfry.Permit{}, ctx.Err()
+	}
+}
+
 func (s *spy) Call(context.Context, belfry.Permit, int) (string, error) {
 	s.note("call")
 	return "", nil
@@ -202,7 +225,8 @@ func TestNoWait(t *testing.T) {
 		t.Error("not done")
 	}
 	t.Run("survives derived contexts", func(t *testing.T) {
-		d1, cancel1 := context.WithTimeout(context.WithValue(nw, "k", 1), time.Hour)
+		type key struct{}
+		d1, cancel1 := context.WithTimeout(context.WithValue(nw, key{}, 1), time.Hour)
 		defer cancel1()
 		d2, cancel2 := context.WithCancel(d1)
 		defer cancel2()
@@ -357,12 +381,10 @@ func TestAround(t *testing.T) {
 		svc := newRoom(t, 1, echo)
 		for name, end := range map[string]func(){"panic": func() { panic("x") }, "Goexit": runtime.Goexit} {
 			var wg sync.WaitGroup
-			wg.Add(1)
-			go func() {
-				defer wg.Done()
+			wg.Go(func() {
 				defer func() { _ = recover() }()
 				_, _ = run(svc, func(context.Context, int, *next) (string, error) { end(); return "", nil })
-			}()
+			})
 			wg.Wait()
 			if svc.free.Load() != 1 {
 				t.Errorf("%s leaks", name)

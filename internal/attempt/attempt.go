@@ -8,6 +8,7 @@ package attempt
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -45,12 +46,7 @@ func (s *Set) Has(endpoint any) bool {
 			return true
 		}
 	}
-	for _, e := range s.more {
-		if e == endpoint {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(s.more, endpoint)
 }
 
 // Len returns how many times the request was given to an endpoint.
