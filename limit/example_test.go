@@ -1,0 +1,42 @@
+package limit_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/limit"
+)
+
+func ExampleNewConcurrency() {
+	limiter := limit.NewLimiter(1)
+	svc := limit.NewConcurrency(belfry.Of(func(_ context.Context, name string) (string, error) {
+		return "hello, " + name, nil
+	}), limiter)
+
+	// Whoever holds room takes a place that others wait for, or are refused.
+	ctx := context.Background()
+	r, _ := belfry.Reserve(ctx, svc)
+	_, err := belfry.TryDo(ctx, svc, "Grace")
+	fmt.Println(err)
+
+	fmt.Println(r.Call(ctx, "Ada"))
+	fmt.Println(belfry.TryDo(ctx, svc, "Grace"))
+	fmt.Printf("%+v\n", limiter.Stats())
+	// Output:
+	// limit: full (1 of 1 in flight): belfry: not ready
+	// hello, Ada <nil>
+	// hello, Grace <nil>
+	// {Limit:1 InFlight:0 Reserved:0 Waiting:0 Admitted:2 Rejected:1 Cancelled:0}
+}
+
+func ExampleLimiter_Resize() {
+	limiter := limit.NewLimiter(0) // nobody, until it is known how many
+	fmt.Println(limiter.Resize(64))
+	fmt.Println(limiter.Resize(-1))
+	fmt.Println(limiter.Stats().Limit)
+	// Output:
+	// <nil>
+	// limit: concurrency must be at least 0, got -1
+	// 64
+}

@@ -1,0 +1,181 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/internal/queue"
+)
+
+// ValidateConcurrency says whether n can be the size of a Limiter: it must not be negative.
+func ValidateConcurrency(n int) error {
+	if n < 0 {
+		return fmt.Errorf("limit: concurrency must be at least 0, got %d", n)
+	}
+	return nil
+}
+
+// A Limiter is a number of places for calls. It may be shared by services of different types, and its size changed while
+// they run. It is safe for concurrent use; its zero value has no places.
+type Limiter struct {
+	// mu guards what follows. Whenever it is free, nobody waits while there is a free place (taken < limit): a place that
+	// gets free is handed to the oldest waiter, or counted down, in one step.
+	mu                  sync.Mutex
+	limit               int
+	taken               int // by permits and by calls in flight
+	waiting             queue.Queue[struct{}]
+	ended               uint64 // calls that are over
+	rejected, cancelled uint64
+
+	started atomic.Uint64 // calls that have begun; Stats reads it after ended, so that it never lags behind
+}
+
+// NewLimiter returns a Limiter with n places. No place means that nobody is admitted, until a Resize. It panics with the
+// error of [ValidateConcurrency] if there is one.
+func NewLimiter(n int) *Limiter {
+	if err := ValidateConcurrency(n); err != nil {
+		panic(err)
+	}
+	return &Limiter{limit: n}
+}
+
+// Resize changes the number of places to n, or fails with the error of [ValidateConcurrency]. More places go to waiters at
+// once. If there are fewer, no call is interrupted: those above n are not replaced when they end.
+func (l *Limiter) Resize(n int) error {
+	if err := ValidateConcurrency(n); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.limit = n
+	for l.taken < l.limit && l.waiting.HandOldest(struct{}{}) {
+		l.taken++
+	}
+	return nil
+}
+
+// Stats is what a Limiter has counted, at one moment.
+type Stats struct {
+	// Limit is the number of places. InFlight and Reserved together are above it for a while after it was reduced.
+	Limit int
+	// InFlight is the number of calls that have begun and are not over.
+	InFlight int
+	// Reserved is the number of places held without a call: by permits, and by callers who wait for the inner service.
+	Reserved int
+	// Waiting is the number of callers in line for a place.
+	Waiting int
+	// Admitted counts the calls that have begun.
+	Admitted uint64
+	// Rejected counts those who found no free place and could not wait for one.
+	Rejected uint64
+	// Cancelled counts those who left the line because their context ended.
+	Cancelled uint64
+}
+
+// Stats returns what the Limiter has counted.
+func (l *Limiter) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	admitted := l.started.Load()
+	inFlight := int(admitted - l.ended)
+	return Stats{
+		Limit:     l.limit,
+		InFlight:  inFlight,
+		Reserved:  l.taken - inFlight,
+		Waiting:   l.waiting.Len(),
+		Admitted:  admitted,
+		Rejected:  l.rejected,
+		Cancelled: l.cancelled,
+	}
+}
+
+// acquire takes a place, waiting for it as long as ctx allows. Its error is a Rejection.
+func (l *Limiter) acquire(ctx context.Context) error {
+	if l.take() {
+		return nil
+	}
+	ended := ctx.Err() // not under the lock
+	w, err := l.join(ended)
+	if w == nil {
+		return err
+	}
+	select {
+	case <-w.Handed():
+		return nil
+	case <-ctx.Done():
+		return l.leave(w, ctx.Err())
+	}
+}
+
+func (l *Limiter) take() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken >= l.limit {
+		return false
+	}
+	l.taken++
+	return true
+}
+
+// join takes a place if one is free by now, else gets in line, unless the context has ended. Without a waiter its error
+// is the answer.
+func (l *Limiter) join(ended error) (*queue.Waiter[struct{}], error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.taken < l.limit:
+		l.taken++
+		return nil, nil
+	case ended != nil:
+		l.rejected++
+		return nil, l.refusal("full", ended)
+	}
+	return l.waiting.Join(), nil
+}
+
+// leave gives up waiting for the reason ended, unless w was handed a place at the same moment: then w has it.
+func (l *Limiter) leave(w *queue.Waiter[struct{}], ended error) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.waiting.Leave(w) {
+		return nil
+	}
+	l.cancelled++
+	return l.refusal("context done while waiting", ended)
+}
+
+// refusal counts reserved places as in flight: they are why there is none left. mu is held.
+func (l *Limiter) refusal(reason string, ended error) error {
+	return &belfry.Rejection{Layer: "limit", Reason: reason, InFlight: l.taken, Limit: l.limit, Err: ended}
+}
+
+// begin turns a reserved place into a call in flight.
+func (l *Limiter) begin() { l.started.Add(1) }
+
+// end gives back the place of a call that is over.
+func (l *Limiter) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended++
+	l.free()
+}
+
+// release gives back a place that no call was made on.
+func (l *Limiter) release() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free()
+}
+
+// free passes a place to the oldest waiter, unless there are more taken than the limit allows now. mu is held.
+func (l *Limiter) free() {
+	if l.taken > l.limit || !l.waiting.HandOldest(struct{}{}) {
+		l.taken--
+	}
+}
+
+var errNoLimiter = errors.New("limit: limiter must not be nil")
