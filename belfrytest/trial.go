@@ -1,0 +1,211 @@
+package belfrytest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-go/belfry"
+)
+
+// A trial is one run of one check, on a fresh layer in a bubble of its own.
+type trial struct {
+	*suite
+	c       *check
+	t       *testing.T // the bubble's
+	rand    *rand.Rand // for the driver alone
+	inner   *inner
+	svc     belfry.Service[int, int]
+	stops   []func()
+	cancels []context.CancelFunc
+	last    int // the latest request
+	begun   time.Time
+
+	doing   atomic.Pointer[string] // what the driver is at, for a trial that is stuck
+	knocks  atomic.Int32           // how many calls inward make another goroutine use the layer
+	knocked atomic.Bool            // one is at it
+	mu      sync.Mutex
+	texts   []string
+}
+
+// stuckAfter is how long a trial may take in real time, where a few milliseconds are usual.
+const stuckAfter = 30 * time.Second
+
+// trial runs c once and returns what was wrong. A layer that blocks on a mutex stops virtual time for good, so
+// the bubble has a goroutine of its own, which is abandoned then.
+func (s *suite) trial(t *testing.T, c *check, seed uint64) []string {
+	r := &trial{suite: s, c: c, rand: rand.New(rand.NewPCG(seed, uint64(len(c.name))))}
+	over := make(chan any, 1)
+	go func() {
+		defer func() { over <- recover() }()
+		synctest.Test(t, func(t *testing.T) {
+			r.t = t
+			r.run()
+		})
+	}()
+	stuck := time.NewTimer(stuckAfter)
+	defer stuck.Stop()
+	select {
+	case v := <-over:
+		if v != nil {
+			r.fail("goroutines were still blocked after all contexts had ended, all room was free and the layer was stopped: %v", v)
+		}
+	case <-stuck.C:
+		r.fail("stuck for %v of real time %s: is a lock held while waiting?\n%s", stuckAfter, *r.doing.Load(), stacks())
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.texts
+}
+
+func (r *trial) run() {
+	r.begun = time.Now()
+	r.step("while setting up")
+	r.inner = newInner(r)
+	defer r.end()
+	r.c.run(r)
+}
+
+// build makes the layer, over capacity permits.
+func (r *trial) build(capacity int) {
+	r.inner.capacity = capacity
+	r.svc = r.wrap(r.inner)
+}
+
+func (r *trial) wrap(inner belfry.Service[int, int]) belfry.Service[int, int] {
+	svc, stop := r.suite.build(r.t, inner)
+	if stop != nil {
+		r.stops = append(r.stops, stop)
+	}
+	return svc
+}
+
+// end lets go of everything, so that a layer which is right leaves no goroutine.
+func (r *trial) end() {
+	r.step("at the end")
+	r.knocks.Store(0)
+	for _, cancel := range r.cancels {
+		cancel()
+	}
+	r.inner.abort()
+	r.wait()
+	for i := len(r.stops) - 1; i >= 0; i-- {
+		r.stops[i]()
+	}
+	r.settle()
+}
+
+// wait returns when nothing goes on any more but by the clock.
+func (r *trial) wait() { synctest.Wait() }
+
+// settle lets a minute pass, in which a layer does what it does by itself.
+func (r *trial) settle() {
+	time.Sleep(time.Minute)
+	synctest.Wait()
+}
+
+// step says what the driver is at.
+func (r *trial) step(format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	r.doing.Store(&text)
+}
+
+// fail records that the rule which this check is about was broken.
+func (r *trial) fail(format string, args ...any) { r.failRule(r.c.rule, format, args...) }
+
+// failRule records that rule was broken, if that is what this check is about.
+func (r *trial) failRule(rule int, format string, args ...any) {
+	if r.off[rule] || rule != r.c.rule && !r.c.mixed {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.texts = append(r.texts, fmt.Sprintf("rule %d: ", rule)+fmt.Sprintf(format, args...))
+}
+
+func (r *trial) failed() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.texts) > 0
+}
+
+// chance is true in one of n cases.
+func (r *trial) chance(n int) bool { return r.rand.IntN(n) == 0 }
+
+// between returns a number from lo to hi, both included.
+func (r *trial) between(lo, hi int) int { return lo + r.rand.IntN(hi-lo+1) }
+
+// request returns a new one.
+func (r *trial) request() int {
+	r.last++
+	return r.last
+}
+
+// unlimited is room that never runs out.
+const unlimited = -1
+
+// room returns how many callers the layer can admit when nobody is there, or unlimited.
+func (r *trial) room() int {
+	if r.traits.has(Late) {
+		if r.traits.caps > 0 {
+			return r.traits.caps
+		}
+		return unlimited
+	}
+	return r.sendRoom()
+}
+
+// sendRoom returns how many requests can be on their way at once.
+func (r *trial) sendRoom() int {
+	if r.traits.caps > 0 {
+		return min(r.traits.caps, r.inner.capacity)
+	}
+	return r.inner.capacity
+}
+
+// realClock counts real milliseconds where time is virtual.
+type realClock struct{ ticks atomic.Int64 }
+
+func (c *realClock) start() (stop func()) {
+	ticker := time.NewTicker(time.Millisecond)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				c.ticks.Add(1)
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { ticker.Stop(); close(done) }
+}
+
+func stacks() string {
+	buf := make([]byte, 1<<20)
+	return string(buf[:runtime.Stack(buf, true)])
+}
+
+// goroutine returns the number of the one that calls, as it stands in stacks.
+func goroutine() string {
+	buf := make([]byte, 64)
+	_, after, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), "goroutine ")
+	id, _, _ := strings.Cut(after, " ")
+	return id
+}
+
+// stateOf returns what stacks says about a goroutine: "running", "sync.Mutex.Lock", "chan receive (durable)".
+func stateOf(id string) string {
+	_, after, _ := strings.Cut("\n"+stacks(), "\ngoroutine "+id+" ")
+	_, after, _ = strings.Cut(after, "[")
+	state, _, _ := strings.Cut(after, "]")
+	return state
+}
