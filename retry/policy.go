@@ -18,8 +18,8 @@ import (
 // What a Policy cannot decide is decided for it: a request that cannot be sent twice is not sent twice, there is no pause
 // that ctx does not outlast, and after ctx has ended there is no further attempt.
 type Policy[Req, Res any] interface {
-	// Observe is told how an attempt ended, each one, a success too, also that a further attempt got no room (see
-	// [Attempt.Unready]). It reports whether another attempt is wanted. It may change Res and Err of the
+	// Observe is told how an attempt ended, each one, a success too, also that a further attempt got no room, be it because
+	// ctx has ended (see [Attempt.Unready]). It reports whether another attempt is wanted. It may change Res and Err of the
 	// attempt: they are the result unless there is another attempt.
 	Observe(ctx context.Context, a *Attempt[Res]) (again bool)
 

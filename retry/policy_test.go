@@ -173,6 +173,20 @@ func TestPolicy(t *testing.T) {
 		}
 	})
 
+	test("a policy that sets an error need not clear the response", func(t *testing.T) {
+		in := newServer(t, 1, inTurn(nil))
+		svc := retry.NewPolicy(in, always(&judge{observe: func(a *retry.Attempt[*page]) bool {
+			a.Err = errOut
+			return false
+		}}), pages)
+		if res, err := belfry.Do(t.Context(), svc, "hello"); err != errOut || res != nil {
+			t.Errorf("%v, %v", res, err)
+		}
+		if in.opened() != 0 {
+			t.Error("the response was not discarded")
+		}
+	})
+
 	test("a policy that says no after all", func(t *testing.T) {
 		in := newServer(t, 1, statuses(503))
 		svc := retry.NewPolicy(in, always(&judge{retry: func(*retry.Attempt[*page], *string) (time.Duration, bool) { return 0, false }}), pages)
@@ -271,6 +285,21 @@ func TestPolicy(t *testing.T) {
 		sameLog(t, in.did(), "acquire", "call hello", "acquire", "acquire", "acquire", "call hello", "close 200")
 		if got, want := svc.Stats(), (retry.Stats{Calls: 1, Attempts: 2, Retries: 1}); got != want {
 			t.Errorf("%+v, want %+v", got, want)
+		}
+	})
+
+	test("S10 D30 a policy sees that the context ended the wait", func(t *testing.T) {
+		in := newServer(t, 1, inTurn(errBroken))
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Second, cancel)
+		var saw error
+		svc := retry.NewPolicy(in, always(&judge{
+			observe: func(a *retry.Attempt[*page]) bool { saw = a.Err; return a.N == 1 },
+			retry:   func(*retry.Attempt[*page], *string) (time.Duration, bool) { return time.Minute, true },
+		}))
+		_, err := belfry.Do(ctx, svc, "hello")
+		if !errors.Is(saw, context.Canceled) || !errors.Is(err, errBroken) || !errors.Is(err, context.Canceled) {
+			t.Errorf("saw %v, got %v", saw, err)
 		}
 	})
 

@@ -183,9 +183,7 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 		req = next
 		r.moveOn()
 		pause(ctx, wait)
-		if r.reserve(ctx); !r.reserved && ctx.Err() != nil {
-			return r.finish(ctx) // no policy can do anything about it
-		}
+		r.reserve(ctx)
 	}
 }
 

@@ -351,6 +351,32 @@ func TestReadyMade(t *testing.T) {
 		}
 	})
 
+	test("a failure that is not worth another attempt is returned", func(t *testing.T) {
+		in := newServer(t, 1, inTurn(errBroken))
+		svc := retry.New(in, retry.Config{}, belfry.Semantics[string, *page]{
+			Classify: func(*page, error) belfry.Outcome { return belfry.Outcome{Kind: belfry.Failure} },
+		})
+		if _, err := belfry.Do(t.Context(), svc, "hello"); err != errBroken || in.calls != 1 {
+			t.Errorf("%v after %d attempts", err, in.calls)
+		}
+	})
+
+	test("D30 a retry that gets no room returns, also where a rejection is called a failure", func(t *testing.T) {
+		in := newServer(t, 1, inTurn(errBroken))
+		in.refuse = func(n int) error {
+			if n > 1 {
+				return belfry.ErrNotReady
+			}
+			return nil
+		}
+		svc := retry.New(in, retry.Config{}, belfry.Semantics[string, *page]{
+			Classify: func(*page, error) belfry.Outcome { return belfry.Outcome{Kind: belfry.Failure, Retry: true} },
+		})
+		if _, err := belfry.Do(t.Context(), svc, "hello"); !errors.Is(err, errBroken) || in.acquires != 2 {
+			t.Errorf("%v, asked for room %d times", err, in.acquires)
+		}
+	})
+
 	test("a rejection is not tried again, and stays one", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(&belfry.Rejection{Layer: "server", RetryAfter: time.Second, Err: belfry.ErrNotReady}))
 		svc := retry.New(in, retry.Config{}, pages)

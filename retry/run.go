@@ -137,7 +137,6 @@ func (r *run[Req, Res]) reserve(ctx context.Context) {
 		return
 	}
 	var none Res
-	r.got = none
 	r.end = Attempt[Res]{N: r.made + 1, Unready: true, Err: err, Now: time.Now(), reason: unready}
 	r.end.Outcome = r.s.sem.Judge(none, err)
 }
@@ -154,8 +153,7 @@ func (r *run[Req, Res]) finish(ctx context.Context) (Res, error) {
 		}
 		return r.end.Res, nil
 	}
-	if r.held { // the policy has set an error in place of the response
-		r.drop()
+	if r.held { // the policy has set an error in place of the response, which abandon ends
 		var none Res
 		r.end.Res = none
 	}
@@ -184,8 +182,7 @@ func (r *run[Req, Res]) failure() error {
 	return e
 }
 
-// abandon runs at the end of every call. It gives back what is still held, which is something only if user code has
-// panicked or left by Goexit, and forgets the rest.
+// abandon runs at the end of every call, however that comes. It gives back what is still held, and forgets the rest.
 func (r *run[Req, Res]) abandon() {
 	if r.reserved {
 		r.reserved = false
