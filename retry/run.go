@@ -191,5 +191,5 @@ func (r *run[Req, Res]) abandon() {
 	r.drop()
 	var none Res
 	r.policy, r.permit, r.last = nil, belfry.Permit{}, nil
-	r.got, r.end = none, Attempt[Res]{}
+	r.got, r.end.Res, r.end.Err = none, none, nil
 }
