@@ -67,7 +67,7 @@ type Config struct {
 	Budget *budget.Budget
 	// Rand is where jitter comes from. It is used under a lock. Nil means the runtime's own source.
 	Rand rand.Source
-	// OnRetry, if set, is called when another attempt was decided on, before its pause.
+	// OnRetry, if set, is called when another attempt was decided on, before its pause, which begins when it returns.
 	OnRetry func(Event)
 }
 
