@@ -1,0 +1,37 @@
+package buffer_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/buffer"
+)
+
+func length(_ context.Context, req string) (int, error) { return len(req), nil }
+
+func BenchmarkBuffer(b *testing.B) {
+	b.Run("one caller", func(b *testing.B) {
+		svc := buffer.New(belfry.Of(length), 1, buffer.Config{})
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = belfry.Do(b.Context(), svc, "")
+		}
+	})
+	b.Run("many callers", func(b *testing.B) {
+		svc := buffer.New(belfry.Of(length), 1000, buffer.Config{})
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				_, _ = belfry.Do(b.Context(), svc, "")
+			}
+		})
+	})
+	b.Run("function alone", func(b *testing.B) {
+		svc := belfry.Of(length)
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = belfry.Do(b.Context(), svc, "")
+		}
+	})
+}

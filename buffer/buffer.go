@@ -1,0 +1,170 @@
+package buffer
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/internal/attempt"
+)
+
+// A Service is a service behind a waiting room. The package documentation says what it does.
+type Service[Req, Res any] struct {
+	inner belfry.Service[Req, Res]
+	room  room
+}
+
+// New returns inner behind a room of bound seats. It panics with the error of [Validate] if there is one.
+func New[Req, Res any](inner belfry.Service[Req, Res], bound int, cfg Config) *Service[Req, Res] {
+	if err := Validate(bound, cfg); err != nil {
+		panic(err)
+	}
+	s := &Service[Req, Res]{inner: inner, room: room{bound: bound, order: cfg.Order, maxWait: cfg.MaxWait}}
+	s.room.codel.target, s.room.codel.interval = cfg.codel()
+	return s
+}
+
+// Layer returns a layer that makes [New], each time with a room of its own.
+func Layer[Req, Res any](bound int, cfg Config) belfry.Layer[Req, Res] {
+	return func(inner belfry.Service[Req, Res]) belfry.Service[Req, Res] {
+		return New(inner, bound, cfg)
+	}
+}
+
+var _ belfry.Service[int, int] = (*Service[int, int])(nil)
+
+// Acquire takes a seat, waiting for one if the room is full. It fails with a [belfry.Rejection] if there is none in time.
+func (s *Service[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
+	return belfry.Permit{}, s.room.sit(ctx)
+}
+
+// Call waits on its seat until the inner service has a permit, and calls it. It fails with a [belfry.Rejection] if there is
+// none in time.
+func (s *Service[Req, Res]) Call(ctx context.Context, _ belfry.Permit, req Req) (Res, error) {
+	permit, err := s.enter(ctx)
+	if err != nil {
+		var none Res
+		return none, err
+	}
+	return s.inner.Call(ctx, permit, req)
+}
+
+// Release gives the seat back.
+func (s *Service[Req, Res]) Release(belfry.Permit) { s.room.stand(released) }
+
+// Close closes the room: everybody who waits in it or for a seat, and everybody who comes later, with a seat or without, is
+// refused with [belfry.ErrClosed]. Calls that the inner service has begun go on; the inner service itself is not closed. Close may
+// be called more than once, and its error is always nil.
+func (s *Service[Req, Res]) Close() error {
+	s.room.close("closed", belfry.ErrClosed)
+	return nil
+}
+
+// Stats is what a room has counted, at one moment.
+type Stats struct {
+	// Bound is the number of seats.
+	Bound int
+	// Seated is the number of seats taken: by permits, and by calls in the room.
+	Seated int
+	// Queued is the number of calls in the room that wait for the inner service.
+	Queued int
+	// Waiting is the number of callers that wait for a seat.
+	Waiting int
+	// Admitted counts the calls that the inner service has had a permit for.
+	Admitted uint64
+	// Rejected counts those who found no seat and could not wait for one, hedges that would have had to queue, and those that
+	// a closed room has refused.
+	Rejected uint64
+	// Cancelled counts those whose context ended while they waited, or before.
+	Cancelled uint64
+	// Expired counts those who had waited for too long, by MaxWait or CoDel.
+	Expired uint64
+	// Failed counts the calls for which an Acquire of the inner service has failed.
+	Failed uint64
+	// Closed says that the room is closed.
+	Closed bool
+}
+
+// Stats returns what the room has counted.
+func (s *Service[Req, Res]) Stats() Stats { return s.room.stats() }
+
+// enter turns the caller's seat into a permit of the inner service. The seat is free afterwards, whatever happens.
+func (s *Service[Req, Res]) enter(ctx context.Context) (permit belfry.Permit, err error) {
+	how := failed
+	defer func() { s.room.stand(how) }()
+	permit, how, err = s.admit(ctx)
+	return permit, err
+}
+
+func (s *Service[Req, Res]) admit(ctx context.Context) (belfry.Permit, outcome, error) {
+	if ended := ctx.Err(); ended != nil {
+		how, err := s.room.why(ended)
+		return belfry.Permit{}, how, err
+	}
+	if !s.room.busy.Load() { // nobody is in line to be overtaken
+		permit, err := s.inner.Acquire(belfry.NoWait(ctx))
+		switch {
+		case err == nil:
+			return permit, admitted, nil
+		case !errors.Is(err, belfry.ErrNotReady):
+			return s.fail(err)
+		case attempt.IsHedge(ctx):
+			return belfry.Permit{}, rejected, err
+		}
+	}
+	if attempt.IsHedge(ctx) {
+		return belfry.Permit{}, rejected, s.room.unqueued()
+	}
+	return s.queue(ctx)
+}
+
+// queue waits for the turn, and then inside the inner Acquire.
+func (s *Service[Req, Res]) queue(ctx context.Context) (belfry.Permit, outcome, error) {
+	p, patience, err := s.room.lineUp()
+	if err != nil {
+		return belfry.Permit{}, rejected, err
+	}
+	defer s.room.depart(&p)
+	wait, cancel := within(ctx, patience)
+	defer cancel()
+	if err := s.room.await(wait, &p, cancel); err != nil {
+		return belfry.Permit{}, rejected, err
+	}
+	if wait.Err() != nil {
+		return s.ended(ctx)
+	}
+	permit, err := s.inner.Acquire(wait)
+	switch {
+	case err == nil && ctx.Err() == nil:
+		return permit, admitted, nil
+	case err == nil:
+		s.inner.Release(permit)
+		return s.ended(ctx)
+	case wait.Err() != nil && !errors.Is(err, belfry.ErrClosed):
+		return s.ended(ctx)
+	}
+	return s.fail(err)
+}
+
+// within returns ctx bounded by patience, unless that is 0.
+func within(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
+	if patience == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, patience)
+}
+
+// ended answers a call whose wait was ended from outside the inner service.
+func (s *Service[Req, Res]) ended(ctx context.Context) (belfry.Permit, outcome, error) {
+	how, err := s.room.why(ctx.Err())
+	return belfry.Permit{}, how, err
+}
+
+// fail answers a call for which the inner Acquire has failed with err.
+func (s *Service[Req, Res]) fail(err error) (belfry.Permit, outcome, error) {
+	if errors.Is(err, belfry.ErrClosed) {
+		s.room.close("inner service closed", err)
+	}
+	return belfry.Permit{}, failed, belfry.Refuse("buffer", err)
+}

@@ -1,0 +1,294 @@
+package buffer
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/internal/queue"
+)
+
+// A room is a number of seats, those who wait for one, and the line of calls that sit and wait for the inner service.
+type room struct {
+	bound   int
+	order   Order
+	maxWait time.Duration
+
+	// mu guards what follows. Whenever it is free:
+	//   - Nobody waits for a seat while there is a free one (taken < bound): a seat that gets free is handed to the oldest
+	//     waiter, or counted down, in one step.
+	//   - Nobody is in line unless somebody has the turn: who is done with it hands it to the next in line, or nobody has it, in
+	//     one step. Only who has it is in an Acquire of the inner service that may wait.
+	//   - Every caller in the room has one seat, from sit to stand, wherever it is in line.
+	//   - Once closed is set, nobody waits for a seat or in line, and the wait of the one who has the turn has been cancelled.
+	// A waiter that leaves in the moment in which it is handed something finds that in its hand: a seat it keeps, the turn it passes on.
+	mu      sync.Mutex
+	taken   int                // seats, by permits and by calls in the room
+	seats   queue.Queue[error] // waits for a seat: nil is one, else the answer is that error
+	line    queue.Queue[error] // waits for the turn: nil is it, else the answer is that error
+	turn    bool               // somebody has it
+	cancel  func()             // ends the wait of the one who has the turn; nil if that does not wait
+	codel   codel
+	closed  error
+	counted [outcomes]uint64
+
+	// busy is turn || closed != nil, for reading without mu.
+	busy atomic.Bool
+}
+
+// An outcome is what becomes of a caller.
+type outcome uint8
+
+const (
+	failed    outcome = iota // the inner Acquire did not grant a permit, or did not return
+	admitted                 // to the inner service
+	rejected                 // could not, or must not, wait; or the room is closed
+	cancelled                // by its own context
+	expired                  // waited for too long
+	released                 // gave its seat back unused: not counted
+	outcomes
+)
+
+// sit takes a seat, waiting for it as long as ctx and MaxWait allow.
+func (r *room) sit(ctx context.Context) error {
+	if r.take() {
+		return nil
+	}
+	ended := ctx.Err() // not under the lock
+	w, err := r.queueUp(ended)
+	if w == nil {
+		return err
+	}
+	var expire <-chan time.Time
+	if r.maxWait > 0 {
+		timer := time.NewTimer(r.maxWait)
+		defer timer.Stop()
+		expire = timer.C
+	}
+	select {
+	case err := <-w.Handed():
+		return err
+	case <-ctx.Done():
+		return r.turnAway(w, cancelled, ctx.Err())
+	case <-expire:
+		return r.turnAway(w, expired, nil)
+	}
+}
+
+func (r *room) take() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil || r.taken >= r.bound {
+		return false
+	}
+	r.taken++
+	return true
+}
+
+// queueUp takes a seat if one is free by now, else waits for one, unless the context has ended. Without a waiter its error is the
+// answer.
+func (r *room) queueUp(ended error) (*queue.Waiter[error], error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.closed != nil:
+		r.counted[rejected]++
+		return nil, r.closed
+	case r.taken < r.bound:
+		r.taken++
+		return nil, nil
+	case ended != nil:
+		r.counted[rejected]++
+		return nil, r.refusal("full", ended)
+	}
+	return r.seats.Join(), nil
+}
+
+// turnAway ends w's wait for a seat, unless it was handed one, or an answer, at the same moment.
+func (r *room) turnAway(w *queue.Waiter[error], how outcome, ended error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.seats.Leave(w) {
+		return <-w.Handed() // is there, so this does not wait
+	}
+	r.counted[how]++
+	return r.leaving(how, ended)
+}
+
+// stand frees a seat, whose caller has met with outcome how.
+func (r *room) stand(how outcome) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.counted[how]++
+	if !r.seats.HandOldest(nil) {
+		r.taken--
+	}
+}
+
+// A place is one call's in line. It belongs to the goroutine of the call.
+type place struct {
+	w    *queue.Waiter[error] // nil if it had the turn at once
+	turn bool
+}
+
+// lineUp gets in line, for patience at most; 0 means without bound. It takes the turn if nobody has it.
+func (r *room) lineUp() (p place, patience time.Duration, err error) {
+	var now time.Time
+	if r.order == CoDel {
+		now = time.Now()
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil {
+		return place{}, 0, r.closed
+	}
+	patience = r.maxWait
+	if r.order == CoDel {
+		if d := r.codel.join(now); patience == 0 || d < patience {
+			patience = d
+		}
+	}
+	if r.turn {
+		p.w = r.line.Join()
+	} else {
+		p.turn = true
+		r.setTurn(true)
+	}
+	return p, patience, nil
+}
+
+// await waits until p has the turn or ctx, which cancel ends, is done; then p may have it or not. Its error says that the room is closed.
+func (r *room) await(ctx context.Context, p *place, cancel func()) error {
+	if p.w != nil {
+		select {
+		case err := <-p.w.Handed():
+			p.w, p.turn = nil, err == nil
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed == nil {
+		r.cancel = cancel
+	}
+	return r.closed
+}
+
+// depart takes p out of line, and the turn, if p has it, to the next.
+func (r *room) depart(p *place) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p.w != nil && !r.line.Leave(p.w) {
+		p.turn = <-p.w.Handed() == nil // is there, so this does not wait
+	}
+	if !p.turn {
+		return
+	}
+	r.cancel = nil
+	r.setTurn(r.next())
+}
+
+// setTurn says whether somebody has the turn. mu is held.
+func (r *room) setTurn(somebody bool) {
+	r.turn = somebody
+	r.busy.Store(r.turn || r.closed != nil)
+	if !somebody {
+		r.codel.empty()
+	}
+}
+
+// next hands the turn to whose it is, and reports whether there is anybody. mu is held.
+func (r *room) next() bool {
+	if r.order == LIFO || r.order == CoDel && r.line.Len() > 0 && r.codel.overloaded(time.Now()) {
+		return r.line.HandNewest(nil)
+	}
+	return r.line.HandOldest(nil)
+}
+
+// close answers all who wait, and all who will come, with a Rejection for reason and err, unless the room is closed already.
+func (r *room) close(reason string, err error) {
+	cancel := r.shut(reason, err)
+	if cancel != nil {
+		cancel()
+	}
+}
+
+func (r *room) shut(reason string, err error) (cancel func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil {
+		return nil
+	}
+	r.closed = r.refusal(reason, err)
+	r.busy.Store(true)
+	for r.seats.HandOldest(r.closed) {
+		r.counted[rejected]++
+	}
+	for r.line.HandOldest(r.closed) {
+	}
+	return r.cancel
+}
+
+// why returns the answer to a call whose wait was ended: by its own context for the reason ended, else by a closed
+// room, or because it was too long.
+func (r *room) why(ended error) (outcome, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case ended != nil:
+		return cancelled, r.leaving(cancelled, ended)
+	case r.closed != nil:
+		return rejected, r.closed
+	}
+	return expired, r.leaving(expired, nil)
+}
+
+// unqueued is the refusal of a call that must not queue.
+func (r *room) unqueued() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed != nil {
+		return r.closed
+	}
+	return r.refusal("a hedge does not queue", belfry.ErrNotReady)
+}
+
+// leaving is the refusal of somebody who has waited. mu is held.
+func (r *room) leaving(how outcome, ended error) error {
+	if how == expired {
+		return r.refusal("queued too long", belfry.ErrNotReady)
+	}
+	return r.refusal("context done while waiting", ended)
+}
+
+// refusal counts taken seats as in flight: that is what the bound is about. mu is held.
+func (r *room) refusal(reason string, err error) error {
+	return &belfry.Rejection{Layer: "buffer", Reason: reason, InFlight: r.taken, Limit: r.bound, Err: err}
+}
+
+func (r *room) stats() Stats {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	queued := r.line.Len()
+	if r.turn {
+		queued++
+	}
+	return Stats{
+		Bound:     r.bound,
+		Seated:    r.taken,
+		Queued:    queued,
+		Waiting:   r.seats.Len(),
+		Admitted:  r.counted[admitted],
+		Rejected:  r.counted[rejected],
+		Cancelled: r.counted[cancelled],
+		Expired:   r.counted[expired],
+		Failed:    r.counted[failed],
+		Closed:    r.closed != nil,
+	}
+}
