@@ -2,9 +2,10 @@
 // overload: they are paid for by successes, and by a small reserve for quiet times. One Budget serves all
 // that makes extra attempts towards the same servers.
 //
-// In any [Config].TTL, the extra attempts are at most Ratio times the successes of the TTL before the last of them, plus
-// Reserve times the TTL. Only successes pay: when everything fails, nothing is earned, and after the reserve is spent each
-// request is sent once. Whoever is refused should pass its last answer on, marked as one not to be tried again.
+// In any [Config].TTL, the extra attempts are at most Ratio times the successes of the TTL before the last of them,
+// plus Reserve times the TTL. Only successes pay: when everything fails, nothing is earned, and after the reserve is
+// spent each request is sent once. Whoever is refused should pass its last answer on, marked as one not to be tried
+// again.
 //
 // The idea and the default numbers are those of Finagle's RetryBudget, which came to Rust as tower's TpsBudget. In both,
 // every request pays, and amounts are whole numbers; here amounts are real numbers, and how long a success counts
@@ -65,9 +66,10 @@ type Budget struct {
 	reserve   float64 // for a whole ttl
 	unlimited bool
 
-	// mu guards all below. The invariant: successes and extras are the sums over ring, where slot s stands at s modulo the
-	// length. Of slot s, successes count until slot s+slots begins, which is at most a ttl after any of them; extras until
-	// slot s+slots+1 begins, more than a ttl after any of them. So no rounding ever favours an extra attempt.
+	// mu guards all below. The invariant: successes and extras are the sums over ring, where slot s stands at s
+	// modulo the length. Of slot s, successes count until slot s+slots begins, which is at most a ttl after any of
+	// them; extras until slot s+slots+1 begins, more than a ttl after any of them. So no rounding ever favours an
+	// extra attempt.
 	mu        sync.Mutex
 	began     bool
 	start     time.Time
@@ -104,8 +106,8 @@ func orDefault(v, standard float64) float64 {
 	return max(v, 0)
 }
 
-// Unlimited returns a budget that refuses nothing and only counts. With it, retries can multiply an overload by the number of
-// attempts that a request may have.
+// Unlimited returns a budget that refuses nothing and only counts. With it, retries can multiply an overload by the
+// number of attempts that a request may have.
 func Unlimited() *Budget {
 	return &Budget{ttl: defaultTTL, unlimited: true}
 }
@@ -127,9 +129,9 @@ func (b *Budget) DepositAt(now time.Time) {
 // Withdraw pays for one extra attempt now, and reports whether that was possible.
 func (b *Budget) Withdraw() bool { return b.WithdrawAt(time.Now()) }
 
-// WithdrawAt pays for one extra attempt at the time now, and reports whether that was possible. Looking and taking are one step:
-// of two callers at once, only one gets what is there for one. What was paid is not paid back, also if the
-// attempt does not come about.
+// WithdrawAt pays for one extra attempt at the time now, and reports whether that was possible. Looking and taking
+// are one step: of two callers at once, only one gets what is there for one. What was paid is not paid back, also if
+// the attempt does not come about.
 func (b *Budget) WithdrawAt(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -172,8 +174,8 @@ func (b *Budget) StatsAt(now time.Time) Stats {
 	}
 }
 
-// balance returns what the current sums leave for extra attempts. It may be below 0: successes are forgotten a slot sooner
-// than what they paid for.
+// balance returns what the current sums leave for extra attempts. It may be below 0: successes are forgotten a slot
+// sooner than what they paid for.
 func (b *Budget) balance() float64 {
 	return b.ratio*float64(b.successes) + b.reserve - float64(b.extras)
 }

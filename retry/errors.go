@@ -11,8 +11,8 @@ import (
 // the error should not try again either.
 var ErrOutOfBudget = errors.New("retry: out of budget")
 
-// An Error says that a request was to be sent again, and why it was not. It matches whatever Last and Cause match, except that
-// once anything was sent it does not match [belfry.ErrRejected], nor what implies it.
+// An Error says that a request was to be sent again, and why it was not. It matches whatever Last and Cause match,
+// except that once anything was sent it does not match [belfry.ErrRejected], nor what implies it.
 type Error struct {
 	// Attempts is how many attempts were made.
 	Attempts int

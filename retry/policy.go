@@ -18,13 +18,14 @@ import (
 // What a Policy cannot decide is decided for it: a request that cannot be sent twice is not sent twice, there is no pause
 // that ctx does not outlast, and after ctx has ended there is no further attempt.
 type Policy[Req, Res any] interface {
-	// Observe is told how an attempt ended, each one, a success too, also that a further attempt got no room, be it because
-	// ctx has ended (see [Attempt.Unready]). It reports whether another attempt is wanted. It may change Res and Err of the
-	// attempt: they are the result unless there is another attempt.
+	// Observe is told how an attempt ended, each one, a success too, also that a further attempt got no room, be it
+	// because ctx has ended (see [Attempt.Unready]). It reports whether another attempt is wanted. It may change Res
+	// and Err of the attempt: they are the result unless there is another attempt.
 	Observe(ctx context.Context, a *Attempt[Res]) (again bool)
 
-	// Retry is asked after an Observe that wanted another attempt, if the request can be sent again. It returns how long
-	// to pause first, or false to give up after all. It may change next, the request to be sent, a copy of the one before.
+	// Retry is asked after an Observe that wanted another attempt, if the request can be sent again. It returns how
+	// long to pause first, or false to give up after all. It may change next, the request to be sent, a copy of the
+	// one before.
 	Retry(ctx context.Context, a *Attempt[Res], next *Req) (wait time.Duration, ok bool)
 }
 
@@ -65,8 +66,8 @@ const (
 	reasons // their number
 )
 
-// Standard returns policies with the ready-made behaviour, for a [Policy] of one's own to build on. They share one budget. It
-// panics with the error of cfg.Validate if there is one.
+// Standard returns policies with the ready-made behaviour, for a [Policy] of one's own to build on. They share one
+// budget. It panics with the error of cfg.Validate if there is one.
 func Standard[Req, Res any](cfg Config) func() Policy[Req, Res] {
 	shared := newSettings(cfg)
 	return func() Policy[Req, Res] { return &standard[Req, Res]{settings: shared} }

@@ -2,19 +2,21 @@
 // attempt: that one spends the room which the caller reserved (readiness is the inner service's), each further attempt
 // reserves anew, inside Call.
 //
-// The ready-made behaviour of [New] tries again after a failure that [belfry.Semantics] calls worth it, a few times, after
-// pauses that grow and have jitter, and never sooner than the answer's retry-after. A refusal made here, before anything was sent, is not tried
-// again. Another attempt is made only if all of this allows it: the number of attempts, the time that
-// ctx has left, the request (it can be copied, or was not sent), and a budget that is fed by successes. If one does not, the last answer
-// is returned. [NewPolicy] decides by a [Policy] of one's own, which sees every answer and may change requests and results.
+// The ready-made behaviour of [New] tries again after a failure that [belfry.Semantics] calls worth it, a few times,
+// after pauses that grow and have jitter, and never sooner than the answer's retry-after. A refusal made here, before
+// anything was sent, is not tried again. Another attempt is made only if all of this allows it: the number of
+// attempts, the time that ctx has left, the request (it can be copied, or was not sent), and a budget that is fed by
+// successes. If one does not, the last answer is returned. [NewPolicy] decides by a [Policy] of one's own, which sees
+// every answer and may change requests and results.
 //
 // # Order
 //
-// Between two attempts these things happen, in this order: the decision; the end of the response, by the Discard of the
-// Semantics; the pause; Acquire; Call. So nothing is held during a pause, neither room nor a response, and a
-// limit inside is free for others meanwhile. The price: when ctx ends in the pause, or the inner service refuses, the response is gone.
-// Call then returns an [*Error], which has the discarded response and its outcome, or the last error, and why there was no
-// further attempt. Once an attempt was sent, no error matches [belfry.ErrRejected] any more.
+// Between two attempts these things happen, in this order: the decision; the end of the response, by the Discard of
+// the Semantics; the pause; Acquire; Call. So nothing is held during a pause, neither room nor a response, and a
+// limit inside is free for others meanwhile. The price: when ctx ends in the pause, or the inner service refuses, the
+// response is gone. Call then returns an [*Error], which has the discarded response and its outcome, or the last
+// error, and why there was no further attempt. Once an attempt was sent, no error matches [belfry.ErrRejected] any
+// more.
 //
 // A request is copied only when it is to be sent again: a call that succeeds at first copies nothing. An attempt that was
 // not sent leaves its request intact; that may be sent again even if it cannot be copied.
@@ -27,14 +29,15 @@
 //
 // # Retries of retries
 //
-// Where retries are stacked, or services that retry call each other, attempts multiply. So a call that is out of budget asks those further out
-// not to try in its place: its error matches [ErrOutOfBudget], and a response marks the contexts that it is
-// an attempt of. New obeys; a Policy finds the wish in [Attempt.Final].
+// Where retries are stacked, or services that retry call each other, attempts multiply. So a call that is out of
+// budget asks those further out not to try in its place: its error matches [ErrOutOfBudget], and a response marks the
+// contexts that it is an attempt of. New obeys; a Policy finds the wish in [Attempt.Final].
 //
 // # Origin
 //
-// The division of labour between layer and policy is that of tower's retry middleware, the budget is Finagle's (see package
-// budget), the back-off is the "full jitter" of Marc Brooker's "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015).
+// The division of labour between layer and policy is that of tower's retry middleware, the budget is Finagle's (see
+// package budget), the back-off is the "full jitter" of Marc Brooker's "Exponential Backoff And Jitter" (AWS
+// Architecture Blog, 2015).
 //
 // A call adds one allocation.
 package retry
@@ -62,8 +65,8 @@ type Config struct {
 	// MaxRetryAfter is the longest that an answer may ask to wait. One that asks for more is returned: to come
 	// back sooner than asked would only add load. 0 means 30 s.
 	MaxRetryAfter time.Duration
-	// Budget pays for the further attempts. Share one among all that call the same servers. Nil means one of this service's
-	// own, with the defaults; [budget.Unlimited] means that none is needed.
+	// Budget pays for the further attempts. Share one among all that call the same servers. Nil means one of this
+	// service's own, with the defaults; [budget.Unlimited] means that none is needed.
 	Budget *budget.Budget
 	// Rand is where jitter comes from. It is used under a lock. Nil means the runtime's own source.
 	Rand rand.Source

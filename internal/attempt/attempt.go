@@ -1,8 +1,8 @@
 // Package attempt carries, in a context, what the attempts of one request have to tell each other: which endpoints
 // were tried, whether this attempt is a hedge, which must not queue, and whether its answer is to be the last.
 //
-// A layer that makes several attempts gives all of them contexts over one [Set]; a balancer adds to it what it
-// sends the request to, and prefers what is not in it. The innermost set counts. A layer below that may not try again, for
+// A layer that makes several attempts gives all of them contexts over one [Set]; a balancer adds to it what it sends
+// the request to, and prefers what is not in it. The innermost set counts. A layer below that may not try again, for
 // want of budget, asks all layers above not to do so in its place.
 package attempt
 
