@@ -95,7 +95,7 @@ func newSettings(cfg Config) *settings {
 		onRetry:       cfg.OnRetry,
 	}
 	if s.maxAttempts == 0 {
-		s.maxAttempts = 3
+		s.maxAttempts = DefaultMaxAttempts
 	}
 	if s.maxRetryAfter == 0 {
 		s.maxRetryAfter = 30 * time.Second

@@ -56,9 +56,12 @@ import (
 	"github.com/belfry-go/belfry/internal/backoff"
 )
 
+// DefaultMaxAttempts is what a Config without MaxAttempts means.
+const DefaultMaxAttempts = 3
+
 // Config is the ready-made behaviour. The zero Config tries up to three times.
 type Config struct {
-	// MaxAttempts is how often a request is sent at most, the first time included. 0 means 3; 1 means no retries.
+	// MaxAttempts is how often a request is sent at most, the first time included. 0 means [DefaultMaxAttempts]; 1 means no retries.
 	MaxAttempts int
 	// Backoff is how long to pause between attempts.
 	Backoff Backoff

@@ -1,0 +1,115 @@
+package stack
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/limit"
+	"github.com/belfry-go/belfry/retry"
+	"github.com/belfry-go/belfry/shed"
+	"github.com/belfry-go/belfry/timeout"
+)
+
+// LoadShed adds a [shed.Service]: it refuses exactly when what is inside it is not ready now.
+func (s Stack[Req, Res]) LoadShed() Stack[Req, Res] {
+	return s.add(step[Req, Res]{name: "load shed", wrap: func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
+		return shed.New(inner)
+	}})
+}
+
+// Buffer adds a [buffer.Service] with bound seats, at least one. It takes at most one Config; without, calls are served first come,
+// first served, and wait as long as their contexts allow.
+func (s Stack[Req, Res]) Buffer(bound int, cfg ...buffer.Config) Stack[Req, Res] {
+	c, err := only(cfg)
+	return s.add(step[Req, Res]{
+		name:     "buffer",
+		settings: describeBuffer(bound, c),
+		err:      errors.Join(err, buffer.Validate(bound, c)),
+		wrap: func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
+			return buffer.New(inner, bound, c)
+		},
+	})
+}
+
+// ConcurrencyLimit adds a [limit.Concurrency] of n calls in flight. Each Build makes a Limiter of its own; see [Stack.Limiter] for
+// one to share.
+func (s Stack[Req, Res]) ConcurrencyLimit(n int) Stack[Req, Res] {
+	return s.add(step[Req, Res]{
+		name:     "concurrency limit",
+		settings: fmt.Sprint(n),
+		err:      limit.ValidateConcurrency(n),
+		wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
+			return limit.NewConcurrency(inner, limit.NewLimiter(n), st.sem)
+		},
+	})
+}
+
+// Limiter adds a [limit.Concurrency] over a Limiter that the caller keeps, to share, to watch or to resize it. A stack
+// may hold a Limiter only once: a call that needs two places of one limit can wait for itself for ever.
+func (s Stack[Req, Res]) Limiter(l *limit.Limiter) Stack[Req, Res] {
+	st := step[Req, Res]{name: "concurrency limit", settings: "shared"}
+	if l == nil {
+		st.err = errors.New("limiter must not be nil")
+		return s.add(st)
+	}
+	st.shared = l
+	st.wrap = func(inner belfry.Service[Req, Res], s *Stack[Req, Res]) belfry.Service[Req, Res] {
+		return limit.NewConcurrency(inner, l, s.sem)
+	}
+	return s.add(st)
+}
+
+// Timeout adds a [timeout.Service] that bounds calls by d, which is above 0. It takes at most one Config.
+func (s Stack[Req, Res]) Timeout(d time.Duration, cfg ...timeout.Config) Stack[Req, Res] {
+	c, err := only(cfg)
+	return s.add(step[Req, Res]{
+		name:     "timeout",
+		settings: describeTimeout(d, c),
+		err:      errors.Join(err, timeout.Validate(d, c)),
+		wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
+			return timeout.New(inner, d, c, st.sem)
+		},
+	})
+}
+
+// Retry adds a [retry.Service] with the ready-made behaviour. Unless cfg has a budget, it draws on the stack's.
+func (s Stack[Req, Res]) Retry(cfg retry.Config) Stack[Req, Res] {
+	return s.add(step[Req, Res]{
+		name:     "retry",
+		settings: describeRetry(cfg),
+		err:      cfg.Validate(),
+		wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
+			c := cfg
+			if c.Budget == nil {
+				c.Budget = st.budget
+			}
+			return retry.New(inner, c, st.sem)
+		},
+	})
+}
+
+// RetryPolicy adds a [retry.Service] with a policy of the caller's own; newPolicy makes one for each request.
+func (s Stack[Req, Res]) RetryPolicy(newPolicy func() retry.Policy[Req, Res]) Stack[Req, Res] {
+	st := step[Req, Res]{name: "retry", settings: "own policy", wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
+		return retry.NewPolicy(inner, newPolicy, st.sem)
+	}}
+	if newPolicy == nil {
+		st.err = errors.New("new policy must not be nil")
+	}
+	return s.add(st)
+}
+
+// only returns the one Config that was given, or the zero one.
+func only[Config any](cfg []Config) (Config, error) {
+	var c Config
+	if len(cfg) > 0 {
+		c = cfg[0]
+	}
+	if len(cfg) > 1 {
+		return c, fmt.Errorf("at most one Config, got %d", len(cfg))
+	}
+	return c, nil
+}
