@@ -31,6 +31,7 @@ type inner struct {
 	arrivals []int // requests in order of arrival
 	running  int   // calls on a good permit
 	misused  int
+	lenient  bool // misuse is not to be judged now
 	closed   bool
 	aborted  bool
 	stop     chan struct{}
@@ -198,38 +199,45 @@ func (in *inner) throttle() {
 // hammering is more Acquires than any layer needs in one instant.
 const hammering = 1000
 
-// use marks a permit as used, and reports whether it was good.
+// use marks a permit as used, and reports whether that frees room. Where rule 2 is not what the check is about, permits
+// that only look wrong are taken for good, so that this check goes on as if they were.
 func (in *inner) use(permit belfry.Permit, by string) bool {
 	in.mu.Lock()
 	defer in.mu.Unlock()
+	if in.aborted {
+		return true
+	}
 	g, ok := permit.Value().(*innerGrant)
 	problem := ""
 	switch {
-	case in.aborted:
+	case in.held <= in.running:
+		problem = "a permit although all that were granted have been used"
 	case in.zero && permit.Value() != nil:
 		problem = fmt.Sprintf("a foreign permit (%T), where Acquire had granted the zero Permit", permit.Value())
-	case in.zero && in.held <= in.running:
-		problem = "a permit although all that were granted have been used"
 	case !in.zero && !ok:
 		problem = fmt.Sprintf("a permit that Acquire had never granted (it holds a %T)", permit.Value())
 	case !in.zero && g.used:
 		problem = "a permit that had been used"
 	}
+	spare := in.held > in.running && !(ok && g.used)
 	if ok {
 		g.used = true
 	}
-	if problem != "" {
-		in.misused++
+	if problem == "" {
+		return true
+	}
+	in.misused++
+	if !in.lenient {
 		in.r.failRule(2, "%s of the inner service was given %s", by, problem)
 	}
-	return problem == ""
+	return spare
 }
 
 // free ends the use of a permit: the next in line has it.
 func (in *inner) free() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.held--
+	in.held = max(0, in.held-1) // after the end, anything goes
 	for in.held < in.capacity && len(in.waiting) > 0 {
 		turn := in.waiting[0]
 		in.waiting = in.waiting[1:]
@@ -433,11 +441,20 @@ func (in *inner) close() {
 func (in *inner) abort() {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	in.aborted = true
-	close(in.stop)
+	if !in.aborted {
+		in.aborted = true
+		close(in.stop)
+	}
 }
 
 var _ belfry.Service[int, int] = (*inner)(nil)
+
+// beLenient says whether misuse is judged from now on.
+func (in *inner) beLenient(on bool) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.lenient = on
+}
 
 // misuses returns how many times a permit was used that was not good.
 func (in *inner) misuses() int {

@@ -82,7 +82,7 @@ func (o *op) returned() bool {
 // acquire is Acquire, judged.
 func (o *op) acquire(ctx context.Context) bool {
 	if !isNoWait(ctx) {
-		w := o.r.watch(ctx, "Acquire")
+		w := o.r.watched(ctx, "Acquire")
 		defer w.over.Store(true)
 		ctx = w
 	}
@@ -96,7 +96,7 @@ func (o *op) acquire(ctx context.Context) bool {
 
 // call is Call, judged.
 func (o *op) call(ctx context.Context, req int) {
-	w := o.r.watch(ctx, "Call")
+	w := o.r.watched(ctx, "Call")
 	defer func() {
 		w.over.Store(true)
 		o.r.judgeOver(req)
@@ -136,6 +136,9 @@ func (r *trial) judgeCall(ctx context.Context, o *op) {
 		return
 	}
 	tries := r.inner.tries(o.req)
+	if len(tries) > 1 && !r.traits.has(Retries) {
+		r.failRule(2, "request %d was sent %d times on one permit", o.req, len(tries))
+	}
 	switch {
 	case o.err == nil && o.res != -o.req:
 		r.failRule(1, "the answer to request %d was %d, want %d: it is another caller's", o.req, o.res, -o.req)
@@ -186,7 +189,7 @@ type watched struct {
 	once            sync.Once
 }
 
-func (r *trial) watch(ctx context.Context, name string) *watched {
+func (r *trial) watched(ctx context.Context, name string) *watched {
 	return &watched{Context: ctx, r: r, name: name}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +18,7 @@ import (
 type trial struct {
 	*suite
 	c       *check
+	seed    uint64
 	t       *testing.T // the bubble's
 	rand    *rand.Rand // for the driver alone
 	inner   *inner
@@ -28,41 +28,75 @@ type trial struct {
 	last    int // the latest request
 	begun   time.Time
 
+	driver  atomic.Pointer[string] // the number of its goroutine
 	doing   atomic.Pointer[string] // what the driver is at, for a trial that is stuck
 	knocks  atomic.Int32           // how many calls inward make another goroutine use the layer
 	knocked atomic.Bool            // one is at it
 	mu      sync.Mutex
-	texts   []string
+	found   []violation
 }
 
-// stuckAfter is how long a trial may take in real time, where a few milliseconds are usual.
-const stuckAfter = 30 * time.Second
-
-// trial runs c once and returns what was wrong. A layer that blocks on a mutex stops virtual time for good, so
-// the bubble has a goroutine of its own, which is abandoned then.
-func (s *suite) trial(t *testing.T, c *check, seed uint64) []string {
-	r := &trial{suite: s, c: c, rand: rand.New(rand.NewPCG(seed, uint64(len(c.name))))}
+// trial runs c once and returns what was found wrong, in order of time. A layer that blocks on a mutex stops virtual
+// time for good, so the bubble has a goroutine of its own, which is abandoned then.
+func (s *suite) trial(t *testing.T, c *check, seed uint64) []violation {
+	r := &trial{suite: s, c: c, seed: seed, rand: rand.New(rand.NewPCG(seed, uint64(len(c.name))))}
 	over := make(chan any, 1)
 	go func() {
 		defer func() { over <- recover() }()
 		synctest.Test(t, func(t *testing.T) {
 			r.t = t
+			id := goroutine()
+			r.driver.Store(&id)
 			r.run()
 		})
 	}()
-	stuck := time.NewTimer(stuckAfter)
-	defer stuck.Stop()
-	select {
-	case v := <-over:
-		if v != nil {
-			r.fail("goroutines were still blocked after all contexts had ended, all room was free and the layer was stopped: %v", v)
-		}
-	case <-stuck.C:
-		r.fail("stuck for %v of real time %s: is a lock held while waiting?\n%s", stuckAfter, *r.doing.Load(), stacks())
-	}
+	r.watch(over)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.texts
+	return r.found
+}
+
+const (
+	lookEvery = 250 * time.Millisecond
+	stuckFor  = 4 // looks, after which nobody will move any more
+	tooLong   = time.Minute
+)
+
+// watch waits for the end of the bubble, in real time.
+func (r *trial) watch(over <-chan any) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	seen := 0
+	for begun := time.Now(); ; {
+		select {
+		case v := <-over:
+			if v != nil {
+				r.fail("goroutines were still blocked after all contexts had ended, all room was free and the layer was stopped: %v", v)
+			}
+			return
+		case <-look.C:
+		}
+		id := r.driver.Load()
+		if id == nil {
+			continue
+		}
+		members := bubble(*id)
+		if seen++; !stuck(members) {
+			seen = 0
+		}
+		switch {
+		case seen >= stuckFor:
+			r.stuck("a caller stands at a lock for ever", members)
+			return
+		case time.Since(begun) > tooLong:
+			r.stuck("no end after a minute of real time", members)
+			return
+		}
+	}
+}
+
+func (r *trial) stuck(what string, members []string) {
+	r.fail("%s %s\n\n%s", what, *r.doing.Load(), strings.Join(members, "\n\n"))
 }
 
 func (r *trial) run() {
@@ -127,13 +161,14 @@ func (r *trial) failRule(rule int, format string, args ...any) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.texts = append(r.texts, fmt.Sprintf("rule %d: ", rule)+fmt.Sprintf(format, args...))
+	text := fmt.Sprintf("rule %d: ", rule) + fmt.Sprintf(format, args...)
+	r.found = append(r.found, violation{rule: rule, text: text, seed: r.seed})
 }
 
 func (r *trial) failed() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return len(r.texts) > 0
+	return len(r.found) > 0
 }
 
 // chance is true in one of n cases.
@@ -187,25 +222,4 @@ func (c *realClock) start() (stop func()) {
 		}
 	}()
 	return func() { ticker.Stop(); close(done) }
-}
-
-func stacks() string {
-	buf := make([]byte, 1<<20)
-	return string(buf[:runtime.Stack(buf, true)])
-}
-
-// goroutine returns the number of the one that calls, as it stands in stacks.
-func goroutine() string {
-	buf := make([]byte, 64)
-	_, after, _ := strings.Cut(string(buf[:runtime.Stack(buf, false)]), "goroutine ")
-	id, _, _ := strings.Cut(after, " ")
-	return id
-}
-
-// stateOf returns what stacks says about a goroutine: "running", "sync.Mutex.Lock", "chan receive (durable)".
-func stateOf(id string) string {
-	_, after, _ := strings.Cut("\n"+stacks(), "\ngoroutine "+id+" ")
-	_, after, _ = strings.Cut(after, "[")
-	state, _, _ := strings.Cut(after, "]")
-	return state
 }
