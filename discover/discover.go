@@ -1,0 +1,57 @@
+// Package discover says which endpoints there are. A source is any iter.Seq2[Change, error]: a sequence of endpoints that
+// come and go, with an error where a change could not be learned. [List] is the source of a fixed set.
+//
+// # Writing a source
+//
+// The one who ranges over a source, such as a balancer, does so in a goroutine of its own, so a source waits for
+// news by blocking. What it says:
+//
+//   - A change is about one key. The key is the endpoint's identity, the address where it is at present. Saying the same twice is
+//     harmless; another address for a known key moves that endpoint.
+//   - If one update brings and takes endpoints, the inserts come before the removes, so that the set is never
+//     smaller than both need.
+//   - An error beside a change says that nothing was learned. It changes nothing: the last known set stays.
+//   - A source that ends has said everything; its set is final.
+//
+// The reader breaks out of the loop when it has enough: the source's yield returns false, and the source returns. It is told so only
+// when it yields. A source that may block for long also needs a way of its own to be stopped, such as a
+// context that its maker cancels together with closing the balancer; a balancer does not wait for it.
+package discover
+
+import "iter"
+
+// A Change says that an endpoint is there, or that it is gone.
+type Change struct {
+	// Key identifies the endpoint. Empty means that the address does.
+	Key string
+	// Addr is where the endpoint is, in whatever form its dialler understands. It does not matter to a Remove.
+	Addr string
+	// Remove says that the endpoint is gone.
+	Remove bool
+}
+
+// Insert returns the change that says that the endpoint at addr is there. Its key is addr.
+func Insert(addr string) Change { return Change{Key: addr, Addr: addr} }
+
+// Remove returns the change that says that the endpoint with key is gone.
+func Remove(key string) Change { return Change{Key: key, Remove: true} }
+
+// ID returns the key of the endpoint that c is about.
+func (c Change) ID() string {
+	if c.Key == "" {
+		return c.Addr
+	}
+	return c.Key
+}
+
+// List returns the source of a fixed set: it inserts each of addrs and ends. An address that is there twice is one
+// endpoint.
+func List(addrs ...string) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for _, addr := range addrs {
+			if !yield(Insert(addr), nil) {
+				return
+			}
+		}
+	}
+}

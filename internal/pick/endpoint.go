@@ -1,0 +1,88 @@
+// Package pick chooses endpoints: the better of two at random, and in which order to ask the others when those have no
+// room. It is a function of the time it is given and of a random source, so that a balancer, its tests and a simulation run
+// the same code.
+package pick
+
+import "sync/atomic"
+
+// A Load says what another call to an endpoint would cost at now, with held calls there or expected. Smaller is better.
+type Load interface {
+	Cost(now int64, held int) float64
+}
+
+// An Endpoint is what choosing has to know about an endpoint: its load, how many hold it, and whether it seemed to have
+// room when last seen.
+//
+// Whoever wants a permit of the endpoint holds it first, and stops holding it when the call is over or the
+// permit given back. So a retired endpoint is known to be out of use when the last holder lets go.
+type Endpoint struct {
+	load  Load
+	state atomic.Int64
+	hint  atomic.Bool
+}
+
+// The state is one word, so that it can never be seen half changed: the count of holders, the part of them that are calls, and
+// two flags.
+const (
+	aHolder = int64(1)
+	aCall   = int64(1) << 30
+	retired = int64(1) << 60
+	over    = int64(1) << 61 // retired, and the last holder has been told
+	count   = aCall - 1
+)
+
+// Init makes e the endpoint with load, held by nobody. It is called once, before anything else.
+func (e *Endpoint) Init(load Load) { e.load = load }
+
+// Hold takes hold of e, unless it is retired.
+func (e *Endpoint) Hold() bool {
+	// Counted first and looked at after: the other way round the endpoint could be retired in between.
+	if e.state.Add(aHolder)&retired == 0 {
+		return true
+	}
+	e.state.Add(-aHolder)
+	return false
+}
+
+// Drop lets go of e without a call. It reports whether e is retired and this was its last holder.
+func (e *Endpoint) Drop() (last bool) { return e.ended(e.state.Add(-aHolder)) }
+
+// Begin notes that a holder's call is now in flight.
+func (e *Endpoint) Begin() { e.state.Add(aCall) }
+
+// Finish ends a holder's call and lets go of e. It reports whether e is retired and this was its last holder.
+func (e *Endpoint) Finish() (last bool) { return e.ended(e.state.Add(-aHolder - aCall)) }
+
+// Retire ends taking hold of e. It reports whether nobody holds it. A second Retire reports false.
+func (e *Endpoint) Retire() (last bool) {
+	return e.ended(e.state.Or(retired) | retired)
+}
+
+// ended reports, once, that state is that of a retired endpoint without holders.
+func (e *Endpoint) ended(state int64) bool {
+	return state == retired && e.state.CompareAndSwap(retired, retired|over)
+}
+
+// Retired reports whether e is retired.
+func (e *Endpoint) Retired() bool { return e.state.Load()&retired != 0 }
+
+// Held returns how many hold e, and how many of them have a call in flight.
+func (e *Endpoint) Held() (holders, calls int) {
+	state := e.state.Load()
+	return int(state & count), int(state / aCall & count)
+}
+
+// Cost returns what another call would cost at now.
+func (e *Endpoint) Cost(now int64) float64 {
+	return e.load.Cost(now, int(e.state.Load()&count))
+}
+
+// Hint notes whether e seems to have room.
+func (e *Endpoint) Hint(room bool) {
+	if e.hint.Load() != room { // most of the time it is so already, and the cache line stays shared
+		e.hint.Store(room)
+	}
+}
+
+// Hinted reports whether e seems to have room.
+func (e *Endpoint) Hinted() bool { return e.hint.Load() }

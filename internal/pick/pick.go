@@ -1,0 +1,153 @@
+package pick
+
+import (
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/belfry-go/belfry/internal/attempt"
+)
+
+// None is the index of no endpoint.
+const None = -1
+
+// Two returns two different numbers below n, each ordered pair as likely as any other, for n of 2 and more. It is Floyd's
+// sampling: the second number is drawn from all, and what it takes away from the first goes to the last. Drawing with
+// replacement would give both places to one endpoint once in n times.
+func Two(random rand.Source, n int) (first, second int) {
+	word := random.Uint64()
+	first, second = below(word>>32, n-1), below(word&(1<<32-1), n)
+	if first == second {
+		first = n - 1
+	}
+	return first, second
+}
+
+// One returns a number below n.
+func One(random rand.Source, n int) int { return below(random.Uint64()>>32, n) }
+
+// below scales 32 random bits to a number below n. Its bias is below n in 2^32.
+func below(word uint64, n int) int {
+	high, _ := bits.Mul64(word<<32, uint64(n))
+	return int(high)
+}
+
+// draws is how often a pair is drawn in the hope for two endpoints that were not tried. After that any other will do.
+const draws = 5
+
+// Better draws two different endpoints of set and returns their indexes, the one that costs less at now first: ask
+// it, then the other, then the [Rest]. The second is None if there is one endpoint only, both if there is none, or too few that
+// were not tried.
+func Better(now int64, random rand.Source, set []*Endpoint, tried *attempt.Set) (first, second int) {
+	switch {
+	case len(set) == 0:
+		return None, None
+	case len(set) == 1:
+		return 0, None
+	case tried != nil:
+		return untried(now, random, set, tried)
+	}
+	first, second = Two(random, len(set))
+	return order(now, set, first, second)
+}
+
+// order puts the cheaper of two first; of equals, the one that was drawn first.
+func order(now int64, set []*Endpoint, first, second int) (int, int) {
+	if set[first].Cost(now) <= set[second].Cost(now) {
+		return first, second
+	}
+	return second, first
+}
+
+// untried is Better for a request that was given to the endpoints in tried before.
+func untried(now int64, random rand.Source, set []*Endpoint, tried *attempt.Set) (first, second int) {
+	for range draws {
+		first, second = Two(random, len(set))
+		if !tried.Has(set[first]) && !tried.Has(set[second]) {
+			return order(now, set, first, second)
+		}
+	}
+	return None, None
+}
+
+// A Rest goes over the endpoints of a set that have not been asked yet: first those that seem to have room, then
+// the others, and last those that were tried before. It begins at a random one, so that none is everybody's first choice.
+type Rest struct {
+	set   []*Endpoint
+	tried *attempt.Set
+	from  int
+	step  int
+	pass  int
+	asked [16]uint64 // one bit each: a hint may change while the others are asked
+	more  []uint64   // for endpoints beyond the array
+}
+
+// NewRest returns the Rest after first and second, either of which may be None.
+func NewRest(random rand.Source, set []*Endpoint, first, second int, tried *attempt.Set) Rest {
+	r := Rest{set: set, tried: tried}
+	if beyond := len(set) - 64*len(r.asked); beyond > 0 {
+		r.more = make([]uint64, (beyond+63)/64)
+	}
+	if len(set) > 0 {
+		r.from = One(random, len(set))
+	}
+	r.ask(first)
+	r.ask(second)
+	return r
+}
+
+const (
+	passHinted = iota
+	passUntried
+	passAll
+)
+
+// Next returns the index of the endpoint to ask now, None when all have been asked.
+func (r *Rest) Next() int {
+	passes := passAll + 1
+	if r.tried == nil {
+		passes = passAll // nothing is left for it
+	}
+	for ; r.pass < passes; r.pass, r.step = r.pass+1, 0 {
+		for r.step < len(r.set) {
+			i := r.from + r.step
+			if i >= len(r.set) {
+				i -= len(r.set)
+			}
+			r.step++
+			if r.due(i) && r.ask(i) {
+				return i
+			}
+		}
+	}
+	return None
+}
+
+// due reports whether endpoint i belongs to the present pass.
+func (r *Rest) due(i int) bool {
+	switch r.pass {
+	case passHinted:
+		return r.set[i].Hinted() && !r.tried.Has(r.set[i])
+	case passUntried:
+		return !r.tried.Has(r.set[i])
+	}
+	return true
+}
+
+// ask marks endpoint i as asked, and reports whether it was not before.
+func (r *Rest) ask(i int) bool {
+	if i == None {
+		return false
+	}
+	word := r.word(i)
+	bit := uint64(1) << (i % 64)
+	fresh := *word&bit == 0
+	*word |= bit
+	return fresh
+}
+
+func (r *Rest) word(i int) *uint64 {
+	if at := i / 64; at < len(r.asked) {
+		return &r.asked[at]
+	}
+	return &r.more[i/64-len(r.asked)]
+}

@@ -1,0 +1,291 @@
+package load
+
+import (
+	"fmt"
+	"math"
+	"sync"
+	"time"
+)
+
+// PeakEWMA measures how long a success would take, in microseconds, times the requests in flight and this one:
+//
+//	max(peak average, 2 × mean age of the evidence, 1 µs) × attempts until a success × (in flight + 1)
+//
+// The average rises to a longer sample at once and falls slowly, after Finagle's Peak EWMA. Three things are different.
+//
+// What is in flight is evidence. A request seen at a random moment is on average halfway through, hence twice the mean age. Only
+// calls that have not come back count, and only while no later one has overtaken them: one stuck request says little
+// about an endpoint that answers all others. Evidence is left out of the cost, so that the endpoint is tried once
+// more, when nothing was started there for 20 times its average or 10 s, whichever is longer.
+//
+// How a call ended counts. Only a success can lower the average. A failure raises it to at least the median of the
+// fleet, and counts against the endpoint: attempts until a success is one over the share of successes, where older
+// calls weigh less and a tenth of a success is taken for granted. A cancelled call is a lower bound, and one that was never sent
+// is nothing.
+//
+// A newcomer is taken to be like the median of its peers. Until its first answer, a second request to it costs ten times as
+// much; that ends by itself after ten medians, or 1 s if that is longer. While nobody in the fleet has answered yet, all are
+// taken to need Initial.
+//
+// The zero value is ready to use.
+type PeakEWMA struct {
+	// Decay is how long the average takes to fall to 1/e of its way. 0 means 10 s.
+	Decay time.Duration
+	// Initial is the latency of endpoints before any has answered. 0 means 30 ms.
+	Initial time.Duration
+}
+
+var _ Metric = PeakEWMA{}
+
+const (
+	second = 1e6 // in microseconds
+
+	// minCost keeps the count of requests in flight from being multiplied by nothing: coarse clocks and
+	// long idle times do measure 0.
+	minCost = 1
+	// priorSuccess is the part of a success that an endpoint has without having answered. It is small, so that
+	// one failure weighs a lot.
+	priorSuccess = 0.1
+
+	retryAfter       = 10 * second // evidence is left out when nothing was started for so long,
+	retryAfterPeaks  = 20          // and for so many averages
+	newcomerFactor   = 10          // what a second request to a newcomer costs more,
+	newcomerFor      = second      // until so long after the first,
+	newcomerForPeaks = 10          // and so many medians
+)
+
+// Validate says which field is out of range.
+func (p PeakEWMA) Validate() error {
+	switch {
+	case p.Decay < 0:
+		return fmt.Errorf("load: decay must not be negative, got %v", p.Decay)
+	case p.Initial < 0:
+		return fmt.Errorf("load: initial must not be negative, got %v", p.Initial)
+	}
+	return nil
+}
+
+// Fleet begins a fleet in which nobody has answered yet.
+func (p PeakEWMA) Fleet() Fleet {
+	f := &peakFleet{decay: micros(p.Decay), initial: micros(p.Initial)}
+	if p.Decay == 0 {
+		f.decay = 10 * second
+	}
+	if p.Initial == 0 {
+		f.initial = 30_000
+	}
+	return f
+}
+
+type peakFleet struct {
+	decay, initial float64
+	averages       histogram
+}
+
+func (f *peakFleet) Timed() bool { return true }
+
+func (f *peakFleet) Join(_ string, now int64) Endpoint {
+	return &peak{fleet: f, born: now, place: nowhere}
+}
+
+// fade is the weight at now of what was worth 1 at then.
+func (f *peakFleet) fade(then, now int64) float64 {
+	if now <= then {
+		return 1
+	}
+	x := float64(now-then) / f.decay
+	if x < 1.0/64 { // endpoints in use: three terms are exact to 3e-9, and quicker
+		return 1 - x*(1-x/2*(1-x/3))
+	}
+	return math.Exp(-x)
+}
+
+// typical is the median of those who have answered, Initial if nobody has.
+func (f *peakFleet) typical() (median float64, known bool) {
+	if median, known = f.averages.median(); known {
+		return median, true
+	}
+	return f.initial, false
+}
+
+// A peak is the load of one endpoint.
+type peak struct {
+	fleet *peakFleet
+	born  int64
+
+	// mu guards what follows; the fleet's histogram may be asked under it, never the reverse. Average, stamp
+	// and evidence change together: read one by one they were seen to give a mean age of a day.
+	mu       sync.Mutex
+	answered bool
+	average  float64 // at stamp, of successes and lower bounds; before any it is 0
+	stamp    int64
+	good     float64 // successes and failures at judged; older ones count for less
+	bad      float64
+	judged   int64
+
+	// Evidence is the calls that have not come back, by when they were started: in this generation, or in the
+	// one before. Those of still older ones have been overtaken.
+	current, older bucket
+	generation     uint64
+	first, last    int64 // the first start and the latest
+	started        bool
+	place          int  // in the fleet's histogram
+	gone           bool // from the fleet
+}
+
+// A bucket is a number of calls and the sum of their start times. In microseconds a sum has room for thousands of years
+// of requests; in nanoseconds since 1970 it would overflow at the sixth.
+type bucket struct{ n, sum int64 }
+
+func (b *bucket) add(start int64)    { b.n++; b.sum += start }
+func (b *bucket) remove(start int64) { b.n--; b.sum -= start }
+
+func (p *peak) Start(now int64) Mark {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.started {
+		p.started, p.first, p.last = true, now, now
+	}
+	p.last = max(p.last, now)
+	p.current.add(now)
+	return Mark{Start: now, Generation: p.generation}
+}
+
+func (p *peak) End(now int64, mark Mark, class Class) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settle(mark, class)
+	took := float64(max(now-mark.Start, 0))
+	switch class {
+	case Success:
+		p.succeed(now, took)
+	case Failure:
+		p.fail(now, took)
+	case Cancelled:
+		p.raise(now, took)
+	case Rejected:
+	}
+	if p.answered && !p.gone {
+		p.place = p.fleet.averages.move(p.place, p.average)
+	}
+}
+
+// settle takes a call that came back out of the evidence. A success of the current generation has overtaken whatever was started
+// before that generation.
+func (p *peak) settle(mark Mark, class Class) {
+	switch p.generation - mark.Generation {
+	case 0:
+		p.current.remove(mark.Start)
+		if class == Success {
+			p.older, p.current = p.current, bucket{}
+			p.generation++
+		}
+	case 1:
+		p.older.remove(mark.Start)
+	}
+}
+
+func (p *peak) succeed(now int64, took float64) {
+	fade := p.fleet.fade(p.stamp, now)
+	if faded := p.average * fade; took > faded {
+		p.average = took
+	} else {
+		p.average = faded + took*(1-fade)
+	}
+	p.judge(now, 1, 0)
+	p.stamp = max(p.stamp, now)
+}
+
+func (p *peak) fail(now int64, took float64) {
+	median, _ := p.fleet.typical()
+	p.raise(now, max(took, median))
+	p.judge(now, 0, 1)
+}
+
+// raise lets the average be at least took.
+func (p *peak) raise(now int64, took float64) {
+	if took > p.level(now) {
+		p.average, p.stamp = took, max(p.stamp, now)
+	}
+}
+
+func (p *peak) judge(now int64, good, bad float64) {
+	fade := p.fleet.fade(p.judged, now)
+	p.good = p.good*fade + good
+	p.bad = p.bad*fade + bad
+	p.judged = max(p.judged, now)
+	p.answered = true
+}
+
+func (p *peak) Cost(now int64, held int) float64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	level := p.level(now)
+	if !p.forgotten(now) {
+		level = max(level, p.evidence(now))
+	}
+	cost := max(level, minCost) * p.attempts(now) * float64(held+1)
+	if held > 0 && p.unproven(now) {
+		cost *= newcomerFactor
+	}
+	return cost
+}
+
+// level is the average as it stands at now. Before the first answer it is what the fleet makes expect, falling since
+// the endpoint came, so that a newcomer is tried in the end however quick its peers are.
+func (p *peak) level(now int64) float64 {
+	level := p.average * p.fleet.fade(p.stamp, now)
+	if !p.answered {
+		typical, _ := p.fleet.typical()
+		level = max(level, typical*p.fleet.fade(p.born, now))
+	}
+	return level
+}
+
+// evidence is twice the mean age of the calls that are out and not overtaken.
+func (p *peak) evidence(now int64) float64 {
+	n := p.current.n + p.older.n
+	if n == 0 {
+		return 0
+	}
+	return 2 * (float64(now) - float64(p.current.sum+p.older.sum)/float64(n))
+}
+
+// forgotten reports whether it is time to try the endpoint again whatever is still out. Starting a call there ends it.
+func (p *peak) forgotten(now int64) bool {
+	return float64(now-p.last) >= max(retryAfter, retryAfterPeaks*p.average)
+}
+
+// attempts is how many calls a success is expected to take.
+func (p *peak) attempts(now int64) float64 {
+	if p.bad == 0 {
+		return 1
+	}
+	fade := p.fleet.fade(p.judged, now)
+	return 1 + p.bad*fade/(p.good*fade+priorSuccess)
+}
+
+// unproven reports whether the endpoint has been given its first request and neither answered nor had time enough, while
+// its peers have shown what is usual.
+func (p *peak) unproven(now int64) bool {
+	if p.answered || !p.started {
+		return false
+	}
+	median, known := p.fleet.typical()
+	return known && float64(now-p.first) < max(newcomerFor, newcomerForPeaks*median)
+}
+
+func (p *peak) Latency(now int64) time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return time.Duration(p.level(now) * float64(time.Microsecond))
+}
+
+func (p *peak) Leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fleet.averages.leave(p.place)
+	p.place, p.gone = nowhere, true
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
