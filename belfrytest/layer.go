@@ -110,10 +110,12 @@ type suite struct {
 	off    [10]bool  // rules that are not checked; for tests of the suite itself
 	only   int       // the one rule that is checked, for the same; 0 for all
 	clock  realClock // real time, for inside a bubble
+
+	lockedFor int // milliseconds that a visitor must stand at a lock
 }
 
 func newSuite(build Builder, list []Trait) *suite {
-	s := &suite{build: build, traits: join(list), base: rand.Uint64N(1 << 53), seeds: 40}
+	s := &suite{build: build, traits: join(list), base: rand.Uint64N(1 << 53), seeds: 40, lockedFor: 200}
 	if testing.Short() {
 		s.seeds = 10
 	}

@@ -11,10 +11,6 @@ import (
 	"github.com/belfry-go/belfry/internal/attempt"
 )
 
-// lockedFor is how many milliseconds of real time a goroutine has to stand at a mutex before the suite says that
-// the one who holds it does so while it is outside the layer.
-const lockedFor = 200
-
 // inward is called when the layer has gone out of itself: into the inner service or a context. Then another goroutine
 // comes and uses the layer, and the one inside waits for it, so that a lock it holds would show. It does not wait
 // for ever: a deadlock would stop virtual time, and with it the whole test.
@@ -39,7 +35,7 @@ const knocks = 40
 
 // A visitor uses the layer from a goroutine of its own.
 type visitor struct {
-	clock *realClock
+	suite *suite
 	id    atomic.Pointer[string]
 	done  atomic.Bool
 }
@@ -62,7 +58,7 @@ func (r *trial) knock(where string) *visitor {
 }
 
 func (r *trial) visit(f func()) *visitor {
-	v := &visitor{clock: &r.clock}
+	v := &visitor{suite: r.suite}
 	go func() {
 		id := goroutine()
 		v.id.Store(&id)
@@ -83,10 +79,10 @@ const (
 
 // watch returns when the visitor is through, waits, or has stood at a mutex for too long.
 func (v *visitor) watch() found {
-	last := v.clock.ticks.Load()
+	last := v.suite.clock.ticks.Load()
 	for standing, waiting := 0, 0; !v.done.Load(); {
 		runtime.Gosched()
-		tick := v.clock.ticks.Load()
+		tick := v.suite.clock.ticks.Load()
 		if tick == last || v.id.Load() == nil {
 			continue
 		}
@@ -100,7 +96,7 @@ func (v *visitor) watch() found {
 			standing, waiting = 0, 0
 		}
 		switch {
-		case standing > lockedFor:
+		case standing > v.suite.lockedFor:
 			return stands
 		case waiting > 2:
 			return waits

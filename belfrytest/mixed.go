@@ -36,16 +36,8 @@ func checkMixed(r *trial) {
 		r.failRule(2, "%s neither spent nor given back", permits(held))
 	}
 	if !r.off[1] && !r.off[3] {
-		r.mixedRest()
+		r.atRest()
 	}
-}
-
-// mixedRest blames rule 3 for what atRest finds.
-func (r *trial) mixedRest() {
-	c := *r.c
-	c.rule = 3
-	r.c = &c
-	r.atRest()
 }
 
 // A caller does one random thing after the other.

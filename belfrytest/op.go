@@ -198,7 +198,11 @@ func (r *trial) ctx(name string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), markKey{}, name))
 	r.mu.Lock()
 	r.cancels = append(r.cancels, cancel)
+	over := r.over
 	r.mu.Unlock()
+	if over {
+		cancel()
+	}
 	return ctx, cancel
 }
 

@@ -33,6 +33,7 @@ type trial struct {
 	knocks  atomic.Int32           // how many calls inward make another goroutine use the layer
 	knocked atomic.Bool            // one is at it
 	mu      sync.Mutex
+	over    bool // contexts end as soon as they begin
 	found   []violation
 }
 
@@ -71,7 +72,7 @@ func (r *trial) watch(over <-chan any) {
 		select {
 		case v := <-over:
 			if v != nil {
-				r.fail("goroutines were still blocked after all contexts had ended, all room was free and the layer was stopped: %v", v)
+				r.blame(5, "goroutines were still blocked after all contexts had ended, all room was free and the layer was stopped: %v", v)
 			}
 			return
 		case <-look.C:
@@ -96,7 +97,7 @@ func (r *trial) watch(over <-chan any) {
 }
 
 func (r *trial) stuck(what string, members []string) {
-	r.fail("%s %s\n\n%s", what, *r.doing.Load(), strings.Join(members, "\n\n"))
+	r.blame(8, "%s %s\n\n%s", what, *r.doing.Load(), strings.Join(members, "\n\n"))
 }
 
 func (r *trial) run() {
@@ -125,7 +126,11 @@ func (r *trial) wrap(inner belfry.Service[int, int]) belfry.Service[int, int] {
 func (r *trial) end() {
 	r.step("at the end")
 	r.knocks.Store(0)
-	for _, cancel := range r.cancels {
+	r.mu.Lock()
+	r.over = true
+	cancels := r.cancels
+	r.mu.Unlock()
+	for _, cancel := range cancels {
 		cancel()
 	}
 	r.inner.abort()
@@ -153,6 +158,14 @@ func (r *trial) step(format string, args ...any) {
 
 // fail records that the rule which this check is about was broken.
 func (r *trial) fail(format string, args ...any) { r.failRule(r.c.rule, format, args...) }
+
+// blame is fail, or names rule in the check of all.
+func (r *trial) blame(rule int, format string, args ...any) {
+	if !r.c.mixed {
+		rule = r.c.rule
+	}
+	r.failRule(rule, format, args...)
+}
 
 // failRule records that rule was broken, if that is what this check is about.
 func (r *trial) failRule(rule int, format string, args ...any) {
