@@ -97,18 +97,19 @@ func (s *Service[Req, Res]) enter(ctx context.Context) (permit belfry.Permit, er
 	return permit, err
 }
 
-func (s *Service[Req, Res]) admit(ctx context.Context) (belfry.Permit, outcome, error) {
+// admit asks the inner service at once, unless that overtakes somebody in line; else it gets in line, unless it is a hedge.
+func (s *Service[Req, Res]) admit(ctx context.Context) (permit belfry.Permit, how outcome, err error) {
 	if ended := ctx.Err(); ended != nil {
-		how, err := s.room.why(ended)
+		how, err = s.room.why(ended)
 		return belfry.Permit{}, how, err
 	}
-	if !s.room.busy.Load() { // nobody is in line to be overtaken
-		permit, err := s.inner.Acquire(belfry.NoWait(ctx))
+	if !s.room.busy.Load() {
+		permit, err = s.inner.Acquire(belfry.NoWait(ctx))
 		switch {
 		case err == nil:
 			return permit, admitted, nil
 		case !errors.Is(err, belfry.ErrNotReady):
-			return s.fail(err)
+			return belfry.Permit{}, failed, s.fail(err)
 		case attempt.IsHedge(ctx):
 			return belfry.Permit{}, rejected, err
 		}
@@ -120,7 +121,7 @@ func (s *Service[Req, Res]) admit(ctx context.Context) (belfry.Permit, outcome, 
 }
 
 // queue waits for the turn, and then inside the inner Acquire.
-func (s *Service[Req, Res]) queue(ctx context.Context) (belfry.Permit, outcome, error) {
+func (s *Service[Req, Res]) queue(ctx context.Context) (permit belfry.Permit, how outcome, err error) {
 	p, patience, err := s.room.lineUp()
 	if err != nil {
 		return belfry.Permit{}, rejected, err
@@ -131,20 +132,19 @@ func (s *Service[Req, Res]) queue(ctx context.Context) (belfry.Permit, outcome, 
 	if err := s.room.await(wait, &p, cancel); err != nil {
 		return belfry.Permit{}, rejected, err
 	}
-	if wait.Err() != nil {
-		return s.ended(ctx)
-	}
-	permit, err := s.inner.Acquire(wait)
+	permit, err = belfry.AcquireLate(wait, "buffer", s.inner)
 	switch {
 	case err == nil && ctx.Err() == nil:
 		return permit, admitted, nil
-	case err == nil:
+	case err == nil: // for a caller that has left
 		s.inner.Release(permit)
-		return s.ended(ctx)
+		how, err = s.room.why(ctx.Err())
 	case wait.Err() != nil && !errors.Is(err, belfry.ErrClosed):
-		return s.ended(ctx)
+		how, err = s.room.why(ctx.Err())
+	default:
+		how, err = failed, s.fail(err)
 	}
-	return s.fail(err)
+	return belfry.Permit{}, how, err
 }
 
 // within returns ctx bounded by patience, unless that is 0.
@@ -155,16 +155,10 @@ func within(ctx context.Context, patience time.Duration) (context.Context, conte
 	return context.WithTimeout(ctx, patience)
 }
 
-// ended answers a call whose wait was ended from outside the inner service.
-func (s *Service[Req, Res]) ended(ctx context.Context) (belfry.Permit, outcome, error) {
-	how, err := s.room.why(ctx.Err())
-	return belfry.Permit{}, how, err
-}
-
-// fail answers a call for which the inner Acquire has failed with err.
-func (s *Service[Req, Res]) fail(err error) (belfry.Permit, outcome, error) {
+// fail returns the answer to a call for which the inner Acquire has failed with err.
+func (s *Service[Req, Res]) fail(err error) error {
 	if errors.Is(err, belfry.ErrClosed) {
 		s.room.close("inner service closed", err)
 	}
-	return belfry.Permit{}, failed, belfry.Refuse("buffer", err)
+	return belfry.Refuse("buffer", err)
 }

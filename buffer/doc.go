@@ -8,8 +8,8 @@
 // its permit. So bound 2 over a service that does one thing at a time means one call in progress and two in the room. Under a
 // full room package shed refuses, and only then.
 //
-// There is no worker goroutine. Calls in the room form a line, and the one whose turn it is waits inside the inner Acquire, the others for
-// their turn; so any permit that gets free, wherever, serves the line. A call that finds nobody in line asks the inner service
+// There is no worker goroutine. Calls in the room form a line, in the order in which they begin, and the one whose turn it is waits
+// inside the inner Acquire, the others for their turn; so any permit that gets free, wherever, serves the line. A call that finds nobody in line asks the inner service
 // under [belfry.NoWait] first. If that grants a permit, the call goes ahead without having waited, and has cost no allocation (one if the
 // request is an attempt of a retry or a hedge); a call that waits costs about ten.
 //

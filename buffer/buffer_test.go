@@ -1,0 +1,669 @@
+package buffer_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/belfrytest"
+	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/internal/attempt"
+)
+
+func TestBuffer(t *testing.T) {
+	bubble(t, "BF1 a request goes in and its answer comes out", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 10, buffer.Config{})
+		b.Allow(1)
+		c := call(t.Context(), svc, "hello")
+		b.Expect("hello").Answer("world")
+		answered(t, c, "world")
+		wantStats(t, svc, buffer.Stats{Bound: 10, Admitted: 1})
+	})
+
+	bubble(t, "BF2 S19 a cancelled call leaves at once and is never sent", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 10, buffer.Config{})
+		b.Allow(1)
+		one := call(t.Context(), svc, "hello")
+		first := b.Expect("hello")
+		ctx, cancel := context.WithCancel(t.Context())
+		two := call(ctx, svc, "hello2")
+		three := call(t.Context(), svc, "hello3")
+		b.ExpectNone()
+		cancel()
+		refused(t, done(t, "the cancelled call", two).err, "context done while waiting", context.Canceled)
+		first.Answer("world")
+		answered(t, one, "world")
+		b.Allow(1)
+		b.Expect("hello3").Answer("world3")
+		answered(t, three, "world3")
+		wantStats(t, svc, buffer.Stats{Bound: 10, Admitted: 2, Cancelled: 1})
+	})
+
+	bubble(t, "BF3 a seat can be had while the inner service is not ready", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		r, err := belfry.Reserve(belfry.NoWait(t.Context()), svc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := make(chan result, 1)
+		go func() {
+			res, err := r.Call(t.Context(), "hello")
+			c <- result{res, err}
+		}()
+		pending(t, "call", c)
+		b.ExpectNone()
+		b.Allow(1)
+		b.Expect("hello").Answer("world")
+		answered(t, c, "world")
+	})
+
+	for _, waiting := range []bool{false, true} {
+		name := "BF4 D23 X3 an inner Acquire that fails at once fails its own call alone"
+		if waiting {
+			name = "BF4 D23 X3 an inner Acquire that fails after a wait fails its own call alone"
+		}
+		bubble(t, name, func(t *testing.T) {
+			b, inner := belfrytest.NewBackend[string, string](t)
+			svc := buffer.New(inner, 2, buffer.Config{})
+			foobar := errors.New("foobar")
+			var one, two <-chan result
+			if waiting {
+				one, two = call(t.Context(), svc, "one"), call(t.Context(), svc, "two")
+				b.FailAcquire(foobar)
+			} else {
+				b.FailAcquire(foobar)
+				one, two = call(t.Context(), svc, "one"), call(t.Context(), svc, "two")
+			}
+			r := done(t, "the call", one)
+			if rejection, ok := errors.AsType[*belfry.Rejection](r.err); !ok || rejection.Layer != "buffer" || !errors.Is(r.err, foobar) {
+				t.Errorf("got %v", r.err)
+			}
+			wantStats(t, svc, buffer.Stats{Bound: 2, Seated: 1, Queued: 1, Failed: 1})
+			b.Allow(1)
+			b.Expect("two").Answer("2")
+			answered(t, two, "2")
+		})
+	}
+
+	bubble(t, "BF5 after Close there is no seat", func(t *testing.T) {
+		_, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		for range 2 {
+			if err := svc.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+		for _, ctx := range []context.Context{t.Context(), belfry.NoWait(t.Context())} {
+			_, err := svc.Acquire(ctx)
+			refused(t, err, "closed", belfry.ErrClosed)
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 1, Rejected: 2, Closed: true})
+	})
+
+	bubble(t, "BF6 Close ends a queued call", func(t *testing.T) {
+		_, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		c := call(t.Context(), svc, "hello")
+		pending(t, "call", c)
+		_ = svc.Close()
+		err := done(t, "call", c).err
+		refused(t, err, "closed", belfry.ErrClosed)
+		if errors.Is(err, context.Canceled) {
+			t.Errorf("%v: the caller has cancelled nothing", err)
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 1, Rejected: 1, Closed: true})
+	})
+
+	bubble(t, "BF7 who finds the room full waits for a seat, and all are served in order", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 2, buffer.Config{})
+		b.Allow(1)
+		one := call(t.Context(), svc, "1")
+		running := b.Expect("1")
+		two, three := call(t.Context(), svc, "2"), call(t.Context(), svc, "3")
+		four := call(t.Context(), svc, "4")
+		wantStats(t, svc, buffer.Stats{Bound: 2, Seated: 2, Queued: 2, Waiting: 1, Admitted: 1})
+		running.Answer("a")
+		answered(t, one, "a")
+		b.Allow(1) // room for one more, as in a service that does one thing at a time
+		running = b.Expect("2")
+		wantStats(t, svc, buffer.Stats{Bound: 2, Seated: 2, Queued: 2, Admitted: 2})
+		running.Answer("b")
+		answered(t, two, "b")
+		b.Allow(2)
+		b.Expect("3").Answer("c")
+		answered(t, three, "c")
+		b.Expect("4").Answer("d")
+		answered(t, four, "d")
+		wantStats(t, svc, buffer.Stats{Bound: 2, Admitted: 4})
+	})
+
+	bubble(t, "BF8 S19 Close answers those in the room and those who wait for a seat", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 2, buffer.Config{})
+		b.Allow(1)
+		running := call(t.Context(), svc, "running")
+		request := b.Expect("running")
+		all := []<-chan result{call(t.Context(), svc, "1"), call(t.Context(), svc, "2")}
+		seats := []<-chan error{acquire(t.Context(), svc), acquire(t.Context(), svc)}
+		wantStats(t, svc, buffer.Stats{Bound: 2, Seated: 2, Queued: 2, Waiting: 2, Admitted: 1})
+		_ = svc.Close()
+		for _, c := range all {
+			refused(t, done(t, "a call", c).err, "closed", belfry.ErrClosed)
+		}
+		for _, c := range seats {
+			refused(t, done(t, "an Acquire", c), "closed", belfry.ErrClosed)
+		}
+		pending(t, "the call in flight", running)
+		request.Answer("to its end")
+		answered(t, running, "to its end")
+		wantStats(t, svc, buffer.Stats{Bound: 2, Admitted: 1, Rejected: 4, Closed: true})
+	})
+
+	bubble(t, "BF9 one readiness error fails one call, and waiters get on", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 2, buffer.Config{})
+		foobar := errors.New("foobar")
+		one, two := call(t.Context(), svc, "1"), call(t.Context(), svc, "2")
+		first, second := acquire(t.Context(), svc), acquire(t.Context(), svc)
+		b.FailAcquire(foobar)
+		if r := done(t, "1", one); !errors.Is(r.err, foobar) || !errors.Is(r.err, belfry.ErrRejected) {
+			t.Errorf("got %v", r.err)
+		}
+		pending(t, "2", two)
+		if err := done(t, "the first waiter", first); err != nil {
+			t.Error(err)
+		}
+		pending(t, "the second waiter", second)
+		b.Allow(1)
+		b.Expect("2").Answer("b")
+		answered(t, two, "b")
+		if err := done(t, "the second waiter", second); err != nil {
+			t.Error(err)
+		}
+	})
+
+	for _, waiting := range []bool{false, true} {
+		name := "BF9 ErrClosed from inside, found at once, is for ever"
+		if waiting {
+			name = "BF9 ErrClosed from inside ends all, waiters included"
+		}
+		bubble(t, name, func(t *testing.T) {
+			b, inner := belfrytest.NewBackend[string, string](t)
+			svc := buffer.New(inner, 2, buffer.Config{})
+			var calls []<-chan result
+			var seats []<-chan error
+			if waiting {
+				calls = append(calls, call(t.Context(), svc, "1"), call(t.Context(), svc, "2"))
+				seats = append(seats, acquire(t.Context(), svc), acquire(t.Context(), svc))
+			}
+			b.Close()
+			if !waiting {
+				calls = append(calls, call(t.Context(), svc, "1"))
+			}
+			if err := done(t, "who was told", calls[0]).err; !errors.Is(err, belfry.ErrClosed) {
+				t.Errorf("got %v", err)
+			}
+			for _, c := range calls[1:] {
+				refused(t, done(t, "a call", c).err, "inner service closed", belfry.ErrClosed)
+			}
+			for _, c := range append(seats, acquire(t.Context(), svc)) {
+				refused(t, done(t, "an Acquire", c), "inner service closed", belfry.ErrClosed)
+			}
+			if s := svc.Stats(); s.Seated != 0 || s.Queued != 0 || s.Waiting != 0 || !s.Closed || s.Failed != 1 {
+				t.Errorf("left behind: %+v", s)
+			}
+		})
+	}
+
+	bubble(t, "BF10 the values of the caller's context reach the inner service", func(t *testing.T) {
+		type key struct{}
+		for _, cfg := range []buffer.Config{{}, {MaxWait: time.Hour}, {Order: buffer.LIFO}, {Order: buffer.CoDel}} {
+			var waited, called []any
+			var busy bool
+			svc := buffer.New(service(faulty{
+				acquire: func(ctx context.Context) error {
+					if ctx.Err() != nil && busy {
+						return &belfry.Rejection{Layer: "inner", Err: ctx.Err()}
+					}
+					if ctx.Err() == nil {
+						waited = append(waited, ctx.Value(key{}))
+					}
+					return nil
+				},
+				call: func(ctx context.Context) error { called = append(called, ctx.Value(key{})); return nil },
+			}), 5, cfg)
+			for i, b := range []bool{false, true} {
+				busy = b
+				if _, err := belfry.Do(context.WithValue(t.Context(), key{}, i), svc, ""); err != nil {
+					t.Error(err)
+				}
+			}
+			if len(waited) != 1 || waited[0] != 1 {
+				t.Errorf("%+v: the Acquire that may wait saw %v, want [1]", cfg, waited)
+			}
+			if len(called) != 2 || called[0] != 0 || called[1] != 1 {
+				t.Errorf("%+v: the Calls saw %v, want [0 1]", cfg, called)
+			}
+		}
+	})
+
+	bubble(t, "BF11 a seat that is given back, or left, lets the next in", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 2, buffer.Config{})
+		one, err := belfry.Reserve(t.Context(), svc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		two, err := belfry.Reserve(t.Context(), svc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = svc.Acquire(belfry.NoWait(t.Context()))
+		refused(t, err, "full", belfry.ErrNotReady)
+		if r, _ := errors.AsType[*belfry.Rejection](err); r.InFlight != 2 || r.Limit != 2 {
+			t.Errorf("got %+v", r)
+		}
+		three, four := acquire(t.Context(), svc), acquire(t.Context(), svc)
+		pending(t, "third", three)
+		wantStats(t, svc, buffer.Stats{Bound: 2, Seated: 2, Waiting: 2, Rejected: 1})
+		one.Release()
+		if err := done(t, "third", three); err != nil {
+			t.Error(err)
+		}
+		pending(t, "fourth", four)
+		b.Allow(1)
+		c := make(chan result, 1)
+		go func() {
+			res, err := two.Call(t.Context(), "2")
+			c <- result{res, err}
+		}()
+		request := b.Expect("2")
+		if err := done(t, "fourth, beside the call", four); err != nil {
+			t.Error(err)
+		}
+		request.Answer("b")
+		answered(t, c, "b")
+	})
+}
+
+func TestCancel(t *testing.T) {
+	for i, name := range []string{"whose turn it is", "in the middle of the line", "at the end of the line"} {
+		bubble(t, "D26 X1 the seat is free at once of a call that is cancelled "+name, func(t *testing.T) {
+			b, inner := belfrytest.NewBackend[string, string](t)
+			svc := buffer.New(inner, 3, buffer.Config{})
+			ctx, cancel := context.WithCancel(t.Context())
+			var calls []<-chan result
+			for j, req := range []string{"0", "1", "2"} {
+				if j == i {
+					calls = append(calls, call(ctx, svc, req))
+				} else {
+					calls = append(calls, call(t.Context(), svc, req))
+				}
+			}
+			seat := acquire(t.Context(), svc)
+			pending(t, "who waits for a seat", seat)
+			cancel()
+			refused(t, done(t, "the cancelled call", calls[i]).err, "context done while waiting", context.Canceled)
+			if err := done(t, "who waits for a seat", seat); err != nil {
+				t.Error(err)
+			}
+			wantStats(t, svc, buffer.Stats{Bound: 3, Seated: 3, Queued: 2, Cancelled: 1})
+			b.Allow(2)
+			for j, c := range calls {
+				if req := []string{"0", "1", "2"}[j]; j != i {
+					b.Expect(req).Answer(req)
+					answered(t, c, req)
+				}
+			}
+		})
+	}
+
+	bubble(t, "D26 X1 with all in the room cancelled, newcomers are served", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 2, buffer.Config{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		calls := []<-chan result{call(ctx, svc, "1"), call(ctx, svc, "2"), call(ctx, svc, "3")}
+		time.Sleep(time.Second)
+		for _, c := range calls {
+			refused(t, done(t, "a call", c).err, "context done while waiting", context.DeadlineExceeded)
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 2, Cancelled: 3})
+		c := call(t.Context(), svc, "4")
+		b.Allow(1)
+		b.Expect("4").Answer("d")
+		answered(t, c, "d")
+	})
+
+	bubble(t, "a cancelled wait for a seat holds up nobody", func(t *testing.T) {
+		_, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		permit, err := svc.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		one, two := acquire(ctx, svc), acquire(t.Context(), svc)
+		cancel()
+		refused(t, done(t, "one", one), "context done while waiting", context.Canceled)
+		pending(t, "two", two)
+		svc.Release(permit)
+		if err := done(t, "two", two); err != nil {
+			t.Error(err)
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 1, Seated: 1, Cancelled: 1})
+	})
+
+	bubble(t, "a seat that gets free just before its waiter waits is not missed", func(t *testing.T) {
+		_, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		permit, err := svc.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx := &errHook{Context: t.Context(), hook: func() { svc.Release(permit) }}
+		if err := done(t, "Acquire", acquire(ctx, svc)); err != nil {
+			t.Error(err)
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 1, Seated: 1})
+	})
+
+	bubble(t, "a call under a context that is done is not sent", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		b.Allow(1)
+		permit, err := svc.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, err = svc.Call(ctx, permit, "hello")
+		refused(t, err, "context done while waiting", context.Canceled)
+		if b.Free() != 1 {
+			t.Errorf("%d left of 1", b.Free())
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 1, Cancelled: 1})
+	})
+
+	bubble(t, "S19 a permit that comes for a caller who has left is given back", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		back := 0
+		svc := buffer.New(service(faulty{
+			acquire: func(ctx context.Context) error {
+				if ctx.Err() != nil {
+					return &belfry.Rejection{Layer: "inner", Err: ctx.Err()}
+				}
+				cancel()
+				return nil
+			},
+			call:    func(context.Context) error { t.Error("sent"); return nil },
+			release: func() { back++ },
+		}), 1, buffer.Config{})
+		_, err := belfry.Do(ctx, svc, "hello")
+		refused(t, err, "context done while waiting", context.Canceled)
+		if back != 1 {
+			t.Errorf("given back %d times", back)
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 1, Cancelled: 1})
+	})
+}
+
+func TestClose(t *testing.T) {
+	bubble(t, "D24 X2 a call on a seat taken before Close gets an answer", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 2, buffer.Config{})
+		b.Allow(1)
+		for _, ctx := range []context.Context{t.Context(), attempt.Hedge(t.Context())} {
+			permit, err := svc.Acquire(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				_, err = svc.Call(ctx, permit, "hello")
+				refused(t, err, "closed", belfry.ErrClosed)
+			}()
+		}
+		_ = svc.Close()
+	})
+
+	bubble(t, "S19 a call that gets the turn in the moment of Close does not wait", func(t *testing.T) {
+		_, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		ctx := doneHook{t.Context(), func() { _ = svc.Close() }}
+		refused(t, done(t, "the call", call(ctx, svc, "hello")).err, "closed", belfry.ErrClosed)
+	})
+
+	bubble(t, "S19 Close answers those in line although the inner Acquire does not notice", func(t *testing.T) {
+		late := make(chan struct{})
+		svc := buffer.New(service(faulty{acquire: func(ctx context.Context) error {
+			if ctx.Err() == nil {
+				<-late
+			}
+			return &belfry.Rejection{Layer: "inner", Err: belfry.ErrNotReady}
+		}}), 3, buffer.Config{})
+		inside, inLine := call(t.Context(), svc, "1"), call(t.Context(), svc, "2")
+		permit, err := svc.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = svc.Close()
+		refused(t, done(t, "the call in line", inLine).err, "closed", belfry.ErrClosed)
+		seated := make(chan result, 1)
+		go func() {
+			res, err := svc.Call(t.Context(), permit, "3")
+			seated <- result{res, err}
+		}()
+		refused(t, done(t, "a call that begins now", seated).err, "closed", belfry.ErrClosed)
+		pending(t, "the call inside", inside)
+		close(late)
+		refused(t, done(t, "the call inside", inside).err, "closed", belfry.ErrClosed)
+	})
+
+	bubble(t, "BF9 ErrClosed from inside counts also where the caller has left", func(t *testing.T) {
+		svc := buffer.New(service(faulty{acquire: func(ctx context.Context) error {
+			if ctx.Err() != nil {
+				return &belfry.Rejection{Layer: "inner", Err: ctx.Err()}
+			}
+			<-ctx.Done()
+			return belfry.ErrClosed
+		}}), 1, buffer.Config{})
+		ctx, cancel := context.WithCancel(t.Context())
+		c := call(ctx, svc, "hello")
+		cancel()
+		if err := done(t, "the call", c).err; !errors.Is(err, belfry.ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 1, Failed: 1, Closed: true})
+	})
+
+	bubble(t, "a seat can be given back after Close", func(t *testing.T) {
+		_, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		permit, err := svc.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = svc.Close()
+		svc.Release(permit)
+		wantStats(t, svc, buffer.Stats{Bound: 1, Closed: true})
+	})
+
+	bubble(t, "the first reason to close stays", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		b.Close()
+		_, _ = belfry.Do(t.Context(), svc, "hello")
+		_ = svc.Close()
+		_, err := svc.Acquire(t.Context())
+		refused(t, err, "inner service closed", belfry.ErrClosed)
+	})
+}
+
+// An errHook is a context that calls a function when it is first asked whether it is done.
+type errHook struct {
+	context.Context
+	once sync.Once
+	hook func()
+}
+
+func (e *errHook) Err() error {
+	e.once.Do(e.hook)
+	return e.Context.Err()
+}
+
+// A doneHook is a context that calls a function when somebody is about to wait for its end.
+type doneHook struct {
+	context.Context
+	hook func()
+}
+
+func (d doneHook) Done() <-chan struct{} {
+	d.hook()
+	return d.Context.Done()
+}
+
+func TestHeadOfLine(t *testing.T) {
+	bubble(t, "D27 only the head waits in the inner Acquire, and any free permit serves it", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 5, buffer.Config{})
+		b.Allow(2)
+		left, right := call(t.Context(), svc, "left"), call(t.Context(), svc, "right")
+		atLeft, atRight := b.Expect("left"), b.Expect("right")
+		var calls []<-chan result
+		for _, req := range []string{"1", "2", "3"} {
+			calls = append(calls, call(t.Context(), svc, req))
+		}
+		if n := b.Waiting(); n != 1 {
+			t.Errorf("%d wait in the inner Acquire, want 1", n)
+		}
+		atRight.Answer("r")
+		answered(t, right, "r")
+		b.Allow(1) // what right has left, while left goes on
+		b.Expect("1").Answer("1")
+		answered(t, calls[0], "1")
+		if n := b.Waiting(); n != 1 {
+			t.Errorf("%d wait in the inner Acquire, want 1", n)
+		}
+		b.Allow(2)
+		second, third := b.Expect("2"), b.Expect("3")
+		third.Answer("3")
+		answered(t, calls[2], "3")
+		second.Answer("2")
+		answered(t, calls[1], "2")
+		atLeft.Answer("l")
+		answered(t, left, "l")
+	})
+}
+
+func TestHedge(t *testing.T) {
+	bubble(t, "a hedge goes ahead if nobody is in line and the inner service is ready", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		b.Allow(1)
+		c := call(attempt.Hedge(t.Context()), svc, "hedge")
+		b.Expect("hedge").Answer("ok")
+		answered(t, c, "ok")
+	})
+
+	bubble(t, "a hedge does not wait for the inner service", func(t *testing.T) {
+		_, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		err := done(t, "hedge", call(attempt.Hedge(t.Context()), svc, "hedge")).err
+		if r, _ := errors.AsType[*belfry.Rejection](err); !errors.Is(err, belfry.ErrNotReady) || r.Layer != "belfrytest" {
+			t.Errorf("got %v, want what the inner service says", err)
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 1, Rejected: 1})
+	})
+
+	bubble(t, "a hedge does not get in line, nor ahead of it", func(t *testing.T) {
+		b, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 3, buffer.Config{})
+		first := call(t.Context(), svc, "first")
+		refused(t, done(t, "hedge", call(attempt.Hedge(t.Context()), svc, "hedge")).err, "a hedge does not queue", belfry.ErrNotReady)
+		wantStats(t, svc, buffer.Stats{Bound: 3, Seated: 1, Queued: 1, Rejected: 1})
+		b.Allow(1)
+		b.Expect("first").Answer("ok")
+		answered(t, first, "ok")
+	})
+}
+
+// TestPanic ends Acquire and Call of the inner service in ways that do not return.
+func TestPanic(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		wait, call bool // where it happens; without either, in the Acquire under NoWait
+		goexit     bool
+	}{
+		{name: "a panic in Acquire"},
+		{name: "a panic in an Acquire that waits", wait: true},
+		{name: "a panic in Call", call: true},
+		{name: "a Goexit in Acquire", goexit: true},
+		{name: "a Goexit in an Acquire that waits", wait: true, goexit: true},
+		{name: "a Goexit in Call", call: true, goexit: true},
+	} {
+		bubble(t, "D25 "+c.name+" reaches its caller, and the others go on", func(t *testing.T) {
+			var once sync.Once
+			end := func(here bool) {
+				if here {
+					once.Do(func() {
+						if c.goexit {
+							runtime.Goexit()
+						}
+						panic(errBoom)
+					})
+				}
+			}
+			wait := make(chan struct{})
+			svc := buffer.New(service(faulty{
+				acquire: func(ctx context.Context) error {
+					if c.wait && ctx.Err() != nil {
+						return &belfry.Rejection{Layer: "inner", Err: ctx.Err()}
+					}
+					if c.wait {
+						<-wait
+					}
+					end(!c.call)
+					return nil
+				},
+				call: func(context.Context) error { end(c.call); return nil },
+			}), 2, buffer.Config{})
+			ended := make(chan any, 1)
+			go func() {
+				var got any = "it returned"
+				defer func() {
+					if got != nil {
+						ended <- got
+						return
+					}
+					ended <- recover()
+				}()
+				got = nil
+				_, _ = belfry.Do(t.Context(), svc, "first")
+				got = "it returned"
+			}()
+			synctest.Wait()
+			second := call(t.Context(), svc, "second")
+			close(wait)
+			switch got := done(t, "first", ended); {
+			case c.goexit && got != nil, !c.goexit && got != errBoom:
+				t.Errorf("the first call ended with %v", got)
+			}
+			answered(t, second, "second")
+			want := buffer.Stats{Bound: 2, Admitted: 1, Failed: 1}
+			if c.call {
+				want = buffer.Stats{Bound: 2, Admitted: 2}
+			}
+			wantStats(t, svc, want)
+		})
+	}
+}

@@ -1,0 +1,39 @@
+package buffer
+
+import (
+	"testing"
+	"time"
+)
+
+func TestCodel(t *testing.T) {
+	const ms = time.Millisecond
+	begin := time.Unix(1_000_000, 0)
+	c := codel{target: 5 * ms, interval: 100 * ms}
+	for _, step := range []struct {
+		at         time.Duration
+		empty      bool // instead of somebody's getting in line
+		patience   time.Duration
+		overloaded bool // afterwards
+	}{
+		{at: 0, patience: 100 * ms},
+		{at: 99 * ms, patience: 100 * ms},
+		{at: 100 * ms, patience: 100 * ms},
+		{at: 100*ms + 1, patience: 5 * ms, overloaded: true},
+		{at: time.Hour, patience: 5 * ms, overloaded: true},
+		{at: time.Hour, empty: true},
+		{at: time.Hour, patience: 100 * ms},
+		{at: time.Hour + 50*ms, empty: true},
+		{at: 2 * time.Hour, patience: 100 * ms},
+		{at: 2*time.Hour + 101*ms, patience: 5 * ms, overloaded: true},
+	} {
+		now := begin.Add(step.at)
+		if step.empty {
+			c.empty()
+		} else if got := c.join(now); got != step.patience {
+			t.Errorf("at %v: %v, want %v", step.at, got, step.patience)
+		}
+		if got := c.overloaded(now); got != step.overloaded {
+			t.Errorf("at %v: overloaded %v, want %v", step.at, got, step.overloaded)
+		}
+	}
+}
