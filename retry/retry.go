@@ -189,7 +189,7 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 		req = next
 		r.moveOn()
 		pause(ctx, wait)
-		r.reserve(ctx)
+		r.reserve(&r.ctx)
 	}
 }
 

@@ -129,7 +129,7 @@ func pause(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// reserve gets room for another attempt. If it gets none, that is how this attempt ended.
+// reserve gets room for another attempt, under the context that knows what was tried. If it gets none, that is how this attempt ended.
 func (r *run[Req, Res]) reserve(ctx context.Context) {
 	permit, err := belfry.AcquireLate(ctx, "retry", r.s.inner)
 	if err == nil {
