@@ -22,8 +22,9 @@ type room struct {
 	//   - Nobody is in line unless somebody has the turn: who is done with it hands it to the next in line, or nobody has it, in
 	//     one step. Only who has it is in an Acquire of the inner service that may wait.
 	//   - Every caller in the room has one seat, from sit to stand, wherever it is in line.
-	//   - Once closed is set, nobody waits for a seat or in line, and the wait of the one who has the turn has been cancelled.
-	// A waiter that leaves in the moment in which it is handed something finds that in its hand: a seat it keeps, the turn it passes on.
+	//   - Once closed is set, nobody waits for a seat or in line; who sets it then ends the wait of the one who has the turn.
+	// A waiter that leaves in the moment in which it is handed something finds that in its hand: a seat it keeps, the turn it
+	// passes on.
 	mu      sync.Mutex
 	taken   int                // seats, by permits and by calls in the room
 	seats   queue.Queue[error] // waits for a seat: nil is one, else the answer is that error
