@@ -3,6 +3,7 @@ package belfrytest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"sync"
 	"time"
@@ -27,7 +28,12 @@ type TB interface {
 // a method says so.
 func NewBackend[Req, Res any](t TB) (*Backend[Req, Res], belfry.Service[Req, Res]) {
 	t.Helper()
-	b := &Backend[Req, Res]{t: t, arrived: make(chan struct{}, 1)}
+	b := &Backend[Req, Res]{
+		t:       t,
+		arrived: make(chan struct{}, 1),
+		granted: make(map[*grant]struct{}),
+		running: make(map[*Request[Req, Res]]struct{}),
+	}
 	t.Cleanup(b.finish)
 	return b, &backendService[Req, Res]{b}
 }
@@ -41,26 +47,21 @@ type Backend[Req, Res any] struct {
 	// mu guards all below: free > 0 only while nobody waits. No method of t is called under it.
 	mu       sync.Mutex
 	free     int
-	held     int
 	waiting  []*turn
 	failures []error
 	queue    []*Request[Req, Res] // arrived, not yet expected
 	running  map[*Request[Req, Res]]struct{}
+	granted  map[*grant]struct{} // held
 	closed   bool
-	ended    bool // the test is over
+	ended    bool // the test is over, and t is not to be used any more
 }
 
 // A turn is an Acquire that waits; c is closed when it has been answered.
 type turn struct {
 	c      chan struct{}
+	grant  *grant // what it waits for
 	permit belfry.Permit
 	err    error
-}
-
-// A grant is what one permit of a Backend stands for.
-type grant struct {
-	owner any
-	spent bool
 }
 
 // Allow lets n more calls through, whoever makes them: one grant is one Acquire, however many wait. A permit that
@@ -110,7 +111,7 @@ func (b *Backend[Req, Res]) Waiting() int {
 func (b *Backend[Req, Res]) Held() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.held
+	return len(b.granted)
 }
 
 // Free returns how many calls are still allowed.
@@ -124,6 +125,7 @@ func (b *Backend[Req, Res]) Free() int {
 const (
 	patience        = 5 * time.Second
 	virtualPatience = 24 * time.Hour
+	windDown        = 500 * time.Millisecond
 	blink           = 20 * time.Millisecond // what "nothing arrives" means in real time
 )
 
@@ -156,6 +158,7 @@ func (b *Backend[Req, Res]) Expect(want Req) *Request[Req, Res] {
 	b.t.Helper()
 	r := b.Next()
 	if r != nil && !reflect.DeepEqual(r.Req, want) {
+		r.decide(func(context.Context, Req) (res Res, err error) { return res, errTestOver })
 		b.t.Fatalf("belfrytest: got request %v, want %v", r.Req, want)
 	}
 	return r
@@ -206,9 +209,9 @@ func (b *Backend[Req, Res]) finish() {
 
 // linger gives goroutines that are on their way a moment of real time to finish.
 func (b *Backend[Req, Res]) linger() {
-	for deadline := time.Now().Add(time.Second); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(windDown); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		b.mu.Lock()
-		busy := b.held + len(b.running)
+		busy := len(b.granted) + len(b.running)
 		b.mu.Unlock()
 		if busy == 0 {
 			return
@@ -222,18 +225,15 @@ func (b *Backend[Req, Res]) end() (problems []string) {
 	defer b.mu.Unlock()
 	b.ended = true
 	for _, r := range b.queue {
-		problems = append(problems, sprintf("belfrytest: request %v arrived, and the test never looked at it", r.Req))
+		problems = append(problems, fmt.Sprintf("belfrytest: request %v arrived, and the test never looked at it", r.Req))
 	}
 	for r := range b.running {
 		if r.expected {
-			problems = append(problems, sprintf("belfrytest: request %v was never answered", r.Req))
+			problems = append(problems, fmt.Sprintf("belfrytest: request %v was never answered", r.Req))
 		}
 		r.decide(func(context.Context, Req) (res Res, err error) { return res, errTestOver })
 	}
-	if b.held > 0 {
-		problems = append(problems, sprintf("rule 2: %d permits were neither spent by Call nor given back by Release", b.held))
-	}
-	return problems
+	return append(problems, leaked(b.granted)...)
 }
 
 var errTestOver = errors.New("belfrytest: the test ended before this request was answered")
@@ -241,14 +241,15 @@ var errTestOver = errors.New("belfrytest: the test ended before this request was
 // serve hands what is free to those who wait, first come, first served. mu is held.
 func (b *Backend[Req, Res]) serve() {
 	for b.free > 0 && len(b.waiting) > 0 {
-		b.first().answer(b.grant(), nil)
+		t := b.first()
+		t.answer(b.grant(t.grant), nil)
 	}
 }
 
-func (b *Backend[Req, Res]) grant() belfry.Permit {
+func (b *Backend[Req, Res]) grant(g *grant) belfry.Permit {
 	b.free--
-	b.held++
-	return belfry.NewPermit(&grant{owner: b})
+	b.granted[g] = struct{}{}
+	return belfry.NewPermit(g)
 }
 
 func (b *Backend[Req, Res]) first() *turn {
@@ -260,6 +261,17 @@ func (b *Backend[Req, Res]) first() *turn {
 func (t *turn) answer(permit belfry.Permit, err error) {
 	t.permit, t.err = permit, err
 	close(t.c)
+}
+
+// errorf fails the test, unless that is over.
+func (b *Backend[Req, Res]) errorf(format string, args ...any) {
+	b.t.Helper()
+	b.mu.Lock()
+	ended := b.ended
+	b.mu.Unlock()
+	if !ended {
+		b.t.Errorf(format, args...)
+	}
 }
 
 func (b *Backend[Req, Res]) refusal(reason string, err error) error {

@@ -2,13 +2,12 @@ package belfrytest
 
 import (
 	"context"
-	"fmt"
 	"slices"
 
 	"github.com/belfry-go/belfry"
 )
 
-// backendService is the side of a Backend that is under test's feet.
+// backendService is the side of a Backend that is under the test's feet.
 type backendService[Req, Res any] struct {
 	b *Backend[Req, Res]
 }
@@ -18,7 +17,7 @@ var _ belfry.Service[int, int] = (*backendService[int, int])(nil)
 // Acquire takes a grant, waits for one, or fails as the test has arranged.
 func (s *backendService[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
 	ended := ctx.Err()
-	t, permit, err := s.b.enter(ended)
+	t, permit, err := s.b.enter(ended, newGrant(s.b))
 	if t == nil {
 		return permit, err
 	}
@@ -34,7 +33,7 @@ func (s *backendService[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, 
 }
 
 // enter returns an answer, or the turn to wait for.
-func (b *Backend[Req, Res]) enter(ended error) (*turn, belfry.Permit, error) {
+func (b *Backend[Req, Res]) enter(ended error, g *grant) (*turn, belfry.Permit, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
@@ -45,11 +44,11 @@ func (b *Backend[Req, Res]) enter(ended error) (*turn, belfry.Permit, error) {
 		b.failures = b.failures[1:]
 		return nil, belfry.Permit{}, err
 	case b.free > 0:
-		return nil, b.grant(), nil
+		return nil, b.grant(g), nil
 	case ended != nil:
 		return nil, belfry.Permit{}, b.refusal("no grant", ended)
 	}
-	t := &turn{c: make(chan struct{})}
+	t := &turn{c: make(chan struct{}), grant: g}
 	b.waiting = append(b.waiting, t)
 	return t, belfry.Permit{}, nil
 }
@@ -71,10 +70,10 @@ func (b *Backend[Req, Res]) leave(t *turn) bool {
 func (s *backendService[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req Req) (res Res, err error) {
 	s.b.t.Helper()
 	if problem := s.b.spend(permit, false); problem != "" {
-		s.b.t.Errorf("rule 2: Call of %v with %s", req, problem)
+		s.b.errorf("rule 2: Call of %v with %s", req, problem)
 		return res, belfry.ErrSpent
 	}
-	r := &Request[Req, Res]{Req: req, t: s.b.t, ctx: ctx, decided: make(chan struct{})}
+	r := &Request[Req, Res]{Req: req, b: s.b, ctx: ctx, decided: make(chan struct{})}
 	if !s.b.arrive(r) {
 		return res, s.b.refusal("closed", belfry.ErrClosed)
 	}
@@ -94,7 +93,7 @@ func (s *backendService[Req, Res]) Call(ctx context.Context, permit belfry.Permi
 func (s *backendService[Req, Res]) Release(permit belfry.Permit) {
 	s.b.t.Helper()
 	if problem := s.b.spend(permit, true); problem != "" {
-		s.b.t.Errorf("rule 2: Release of %s", problem)
+		s.b.errorf("rule 2: Release of %s", problem)
 	}
 }
 
@@ -102,17 +101,11 @@ func (s *backendService[Req, Res]) Release(permit belfry.Permit) {
 func (b *Backend[Req, Res]) spend(permit belfry.Permit, back bool) (problem string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	g, ok := permit.Value().(*grant)
-	switch {
-	case permit.Value() == nil:
-		return "a permit that was never granted (the zero Permit)"
-	case !ok || g.owner != any(b):
-		return sprintf("a permit that was granted by another service (it holds a %T)", permit.Value())
-	case g.spent:
-		return "a permit that was spent already"
+	g, problem := spend(permit, b)
+	if problem != "" {
+		return problem
 	}
-	g.spent = true
-	b.held--
+	delete(b.granted, g)
 	if back {
 		b.free++
 		b.serve()
@@ -125,9 +118,6 @@ func (b *Backend[Req, Res]) arrive(r *Request[Req, Res]) bool {
 	defer b.mu.Unlock()
 	if b.closed {
 		return false
-	}
-	if b.running == nil {
-		b.running = make(map[*Request[Req, Res]]struct{})
 	}
 	b.running[r] = struct{}{}
 	b.queue = append(b.queue, r)
@@ -143,5 +133,3 @@ func (b *Backend[Req, Res]) depart(r *Request[Req, Res]) {
 	defer b.mu.Unlock()
 	delete(b.running, r)
 }
-
-func sprintf(format string, args ...any) string { return fmt.Sprintf(format, args...) }

@@ -119,7 +119,7 @@ func (r *trial) fill(n int) (held []*op, short int) {
 func (r *trial) releaseAll(held []*op) {
 	var ops []*op
 	for _, o := range held {
-		ops = append(ops, r.release(o.permit))
+		ops = append(ops, r.release(o))
 	}
 	r.await(ops...)
 }
@@ -142,7 +142,7 @@ func (r *trial) allFree(after string) {
 	defer r.inner.beLenient(false)
 	held, short := r.fill(room)
 	if short > 0 {
-		r.fail("%s: there is room for %d callers, but only %d get in: %s left reserved in the layer", after, room, len(held), permits(short))
+		r.fail("%s: only %d of %d callers get in although nobody else is there: the layer has %s reserved", after, len(held), room, permits(short))
 	}
 	r.releaseAll(held)
 }
@@ -185,7 +185,7 @@ func (r *trial) passer() *op {
 	case 1:
 		return r.start(func(o *op) {
 			if o.acquire(ctx) {
-				r.svc.Release(o.permit)
+				o.release()
 			}
 		})
 	}
@@ -213,7 +213,7 @@ func checkLocksWaiting(r *trial) {
 
 func checkGoexit(r *trial) {
 	r.setup(1, 3)
-	how := []ending{panics, exits}[r.rand.IntN(2)]
+	how := []ending{panics, exits}[r.kind(2)]
 	req := r.request()
 	r.inner.plan(req, plan{ends: []ending{how}, takes: time.Duration(r.between(0, 1)) * time.Millisecond})
 	o := r.do(r.live(), req)
@@ -246,43 +246,53 @@ func checkNested(r *trial) {
 
 // spend uses permits one after the other, all in one way.
 func (r *trial) spend() {
-	how := ending(r.rand.IntN(int(exits) + 1))
-	way := r.rand.IntN(4)
-	after := "after calls that " + how.String()
+	way := r.kind(int(exits) + 4)
+	how := answers
+	var after string
+	switch way {
+	case 0:
+		after = "after permits were given back unused"
+	case 1:
+		after = "after calls under a context that was done"
+	case 2:
+		after = "after calls that were cancelled"
+	default:
+		how = ending(way - 3)
+		after = "after calls that " + how.String()
+	}
 	for range r.between(1, 5) {
 		a := r.acquire(r.live())
 		if !r.await(a) || !a.granted {
 			continue
 		}
-		ctx, cancel := r.ctx("Call")
-		req := r.request()
-		p := plan{ends: []ending{how}}
-		var o *op
-		switch way {
-		case 0:
-			after = "after permits were given back unused"
-			o = r.release(a.permit)
-		case 1:
-			after = "after calls under a context that was done"
-			cancel()
-			o = r.call(ctx, a.permit, req)
-		case 2:
-			after = "after calls that were cancelled"
-			p.takes = time.Minute
-			r.inner.plan(req, p)
-			o = r.call(ctx, a.permit, req)
-			r.wait()
-			cancel()
-		default:
-			r.inner.plan(req, p)
-			o = r.call(ctx, a.permit, req)
-		}
-		if !r.await(o) {
+		if o := r.spendOne(a, way, how); !r.await(o) {
 			r.fail("%s: Call or Release did not return", after)
 			return
 		}
 	}
 	r.allFree(after)
+}
+
+func (r *trial) spendOne(a *op, way int, how ending) *op {
+	if way == 0 {
+		return r.release(a)
+	}
+	ctx, cancel := r.ctx("Call")
+	req := r.request()
+	p := plan{ends: []ending{how}}
+	if way == 2 {
+		p.takes = time.Minute
+	}
+	r.inner.plan(req, p)
+	if way == 1 {
+		cancel()
+	}
+	o := r.call(ctx, a, req)
+	if way == 2 {
+		r.wait()
+		cancel()
+	}
+	return o
 }
 
 // --- rule 1 ---
@@ -315,12 +325,12 @@ func (r *trial) overlap() {
 	var ops []*op
 	for i, o := range held {
 		if i%3 == 2 {
-			ops = append(ops, r.release(o.permit))
+			ops = append(ops, r.release(o))
 			continue
 		}
 		req := r.request()
 		r.inner.plan(req, plan{takes: time.Duration(r.between(0, 5)) * time.Millisecond})
-		ops = append(ops, r.call(r.live(), o.permit, req))
+		ops = append(ops, r.call(r.live(), o, req))
 	}
 	r.await(ops...)
 }
@@ -376,6 +386,8 @@ func (r *trial) atRest() {
 	switch {
 	case len(held) > room:
 		r.blame(3, "at rest, %d callers were admitted, where there is room for %d", len(held), room)
+	case len(held) < room && r.c.mixed && r.shortAt(room-len(held)):
+		r.failRule(4, "(or rule 2): at rest, %d of %d callers get in: the rest of the room is still reserved", len(held), room)
 	case len(held) < room && !r.traits.has(Refuses):
 		r.blame(3, "at rest, NoWait was granted %s, where %d are free", permits(len(held)), room)
 	}
@@ -388,7 +400,7 @@ func checkNoWaitReturns(r *trial) {
 	if full {
 		r.fill(r.room())
 	}
-	for _, name := range []string{"", "WithValue", "WithTimeout", "WithCancel", "WithoutDeadline"} {
+	for _, name := range derived {
 		ctx, cancel := deriveNoWait(r.live(), name)
 		defer cancel()
 		r.step("while asking under NoWait %s", name)
@@ -413,6 +425,16 @@ func throughName(name string) string {
 	}
 	return " (through context." + name + ")"
 }
+
+// shortAt reports whether a caller who waits does not get in either, as one of n.
+func (r *trial) shortAt(n int) bool {
+	held, short := r.fill(n)
+	r.releaseAll(held)
+	return short > 0
+}
+
+// derived are the names of contexts made of NoWait.
+var derived = []string{"", "WithValue", "WithTimeout", "WithCancel"}
 
 func deriveNoWait(ctx context.Context, name string) (context.Context, context.CancelFunc) {
 	noWait := belfry.NoWait(ctx)
@@ -442,7 +464,7 @@ func checkNoBarging(r *trial) {
 		return // refused
 	}
 	barger := r.start(func(o *op) {
-		r.svc.Release(held[0].permit)
+		held[0].release()
 		o.acquire(belfry.NoWait(r.live()))
 	})
 	r.wait()
@@ -552,7 +574,7 @@ func checkDead(r *trial) {
 			return
 		}
 		cancel()
-		o := r.call(ctx, a.permit, req)
+		o := r.call(ctx, a, req)
 		r.await(o)
 	case r.traits.has(Retries):
 		r.inner.plan(req, plan{ends: []ending{fails}, takes: time.Second, stubborn: true})
@@ -611,7 +633,7 @@ func checkCancelledLate(r *trial) {
 		waiter.open()
 		r.await(r.start(func(*op) { // in one go
 			waiter.cancel()
-			r.svc.Release(held[0].permit)
+			held[0].release()
 		}))
 		r.releaseAll(held[1:])
 		r.await(waiter.op)
@@ -634,7 +656,12 @@ func checkCancelledLate(r *trial) {
 
 func checkFailedAcquire(r *trial) {
 	r.setup(1, 3)
-	how := []ending{fails, refuses, panics, exits}[r.rand.IntN(4)]
+	which := r.kind(5)
+	if which == 0 {
+		r.refusedAcquire()
+		return
+	}
+	how := ending(which)
 	for range r.between(1, 4) {
 		r.inner.failNext(how)
 		ctx, cancel := r.ctx("Do")
@@ -646,6 +673,27 @@ func checkFailedAcquire(r *trial) {
 		r.inner.failAlways(false)
 	}
 	r.allFree("after the inner Acquire " + how.String())
+}
+
+// refusedAcquire has Acquires refused under NoWait, while everything is taken.
+func (r *trial) refusedAcquire() {
+	gates := r.crowdBehind(0)
+	for range r.between(1, 3) {
+		o := r.start(func(o *op) {
+			if o.acquire(belfry.NoWait(r.live())) {
+				o.release()
+			}
+		})
+		r.wait()
+		if !o.returned() {
+			return
+		}
+	}
+	for _, g := range gates {
+		g.open()
+		r.await(g.op)
+	}
+	r.allFree("after Acquires were refused under NoWait")
 }
 
 func checkOrder(r *trial) {
@@ -708,7 +756,7 @@ func checkCallContext(r *trial) {
 	req := r.request()
 	gate := make(chan struct{})
 	r.inner.plan(req, plan{gate: gate, stubborn: true})
-	o := r.call(ctx, a.permit, req)
+	o := r.call(ctx, a, req)
 	r.wait()
 	tries := r.inner.tries(req)
 	if len(tries) == 0 {
@@ -746,7 +794,7 @@ func checkContextKept(r *trial) {
 			if r.chance(2) {
 				r.releaseAll([]*op{o})
 			} else {
-				r.await(r.call(r.live(), o.permit, r.request()))
+				r.await(r.call(r.live(), o, r.request()))
 			}
 		}
 	}
@@ -765,7 +813,7 @@ func checkContextKept(r *trial) {
 
 func checkTransient(r *trial) {
 	r.setup(1, 3)
-	how := []ending{fails, refuses}[r.rand.IntN(2)]
+	how := []ending{fails, refuses}[r.kind(2)]
 	for range r.between(1, 3) {
 		r.inner.failNext(how)
 		ctx, cancel := r.ctx("Do")
@@ -829,7 +877,7 @@ func checkClosed(r *trial) {
 
 func checkRefusals(r *trial) {
 	r.setup(1, 3)
-	switch r.rand.IntN(4) {
+	switch r.kind(4) {
 	case 0:
 		waiter := r.crowdBehind(1)[r.sendRoom()]
 		if waiter.returned() {
@@ -869,7 +917,7 @@ func checkRefusals(r *trial) {
 func checkSentErrors(r *trial) {
 	r.setup(1, 3)
 	req := r.request()
-	how := []ending{fails, refuses}[r.rand.IntN(2)]
+	how := []ending{fails, refuses}[r.kind(2)]
 	p := plan{ends: []ending{how}}
 	if r.traits.has(Retries) && r.chance(2) {
 		p.gate = make(chan struct{})

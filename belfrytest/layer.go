@@ -143,9 +143,10 @@ func (s *suite) run(t *testing.T) {
 
 // A violation is what a check has found.
 type violation struct {
-	rule int
-	text string
-	seed uint64
+	check *check
+	rule  int
+	text  string
+	seed  uint64
 }
 
 // all runs every check, for the suite's own tests, and stops at the first violation.

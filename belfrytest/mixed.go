@@ -32,8 +32,9 @@ func checkMixed(r *trial) {
 		r.failRule(3, "a caller still waits although nothing else goes on and %s free", permits(r.inner.capacity-held))
 	}
 	r.settle()
-	if held, _, _ := r.inner.sees(); held > 0 && !r.off[4] {
-		r.failRule(2, "%s neither spent nor given back", permits(held))
+	if held, _, _ := r.inner.sees(); held > 0 && !r.off[2] {
+		r.failRule(4, "(or rule 2): %s neither spent nor given back", permits(held))
+		return
 	}
 	if !r.off[1] && !r.off[3] {
 		r.atRest()
@@ -71,7 +72,7 @@ func (c *caller) once(o *op, req int) {
 		time.Sleep(time.Duration(c.n(3)) * time.Millisecond)
 	}
 	if c.n(4) == 0 {
-		c.svc.Release(o.permit)
+		o.release()
 		return
 	}
 	call, end := c.ctx("Call")
@@ -93,7 +94,7 @@ func (c *caller) pickContext() (context.Context, context.CancelFunc) {
 	case 0:
 		if !c.off[3] {
 			cancel()
-			return deriveNoWait(c.live(), []string{"", "WithValue", "WithTimeout", "WithCancel"}[c.n(4)])
+			return deriveNoWait(c.live(), derived[c.n(len(derived))])
 		}
 	case 1:
 		if !c.off[4] && !c.off[5] {

@@ -17,6 +17,7 @@ type op struct {
 	req     int
 	permit  belfry.Permit
 	granted bool // by Acquire
+	used    bool // the permit is
 	called  bool // Call was begun
 	res     int
 	err     error // of whatever came last
@@ -27,6 +28,9 @@ type op struct {
 // start runs f, which may panic or exit.
 func (r *trial) start(f func(o *op)) *op {
 	o := &op{r: r, done: make(chan struct{})}
+	r.mu.Lock()
+	r.ops = append(r.ops, o)
+	r.mu.Unlock()
 	go func() {
 		normal := false
 		defer func() {
@@ -47,10 +51,10 @@ func (r *trial) acquire(ctx context.Context) *op {
 	return r.start(func(o *op) { o.acquire(ctx) })
 }
 
-// call starts a Call of req on a permit that another op was granted.
-func (r *trial) call(ctx context.Context, permit belfry.Permit, req int) *op {
+// call starts a Call of req on the permit that another op was granted.
+func (r *trial) call(ctx context.Context, from *op, req int) *op {
 	return r.start(func(o *op) {
-		o.permit = permit
+		o.permit = from.take()
 		o.call(ctx, req)
 	})
 }
@@ -65,9 +69,17 @@ func (r *trial) do(ctx context.Context, req int) *op {
 	})
 }
 
-// release starts a Release.
-func (r *trial) release(permit belfry.Permit) *op {
-	return r.start(func(*op) { r.svc.Release(permit) })
+// release starts a Release of the permit that another op was granted.
+func (r *trial) release(from *op) *op {
+	return r.start(func(*op) { from.release() })
+}
+
+func (o *op) release() { o.r.svc.Release(o.take()) }
+
+// take returns the permit for its one use.
+func (o *op) take() belfry.Permit {
+	o.used = true
+	return o.permit
 }
 
 func (o *op) returned() bool {
@@ -103,7 +115,7 @@ func (o *op) call(ctx context.Context, req int) {
 	}()
 	ctx = w
 	o.req, o.called = req, true
-	o.res, o.err = o.r.svc.Call(ctx, o.permit, req)
+	o.res, o.err = o.r.svc.Call(ctx, o.take(), req)
 	o.r.judgeCall(ctx, o)
 }
 

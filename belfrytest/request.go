@@ -10,7 +10,7 @@ type Request[Req, Res any] struct {
 	// Req is what was asked.
 	Req Req
 
-	t        TB
+	b        *Backend[Req, Res]
 	ctx      context.Context
 	expected bool // guarded by the backend's mu
 	taken    atomic.Bool
@@ -23,26 +23,26 @@ func (r *Request[Req, Res]) Context() context.Context { return r.ctx }
 
 // Answer makes Call return res.
 func (r *Request[Req, Res]) Answer(res Res) {
-	r.t.Helper()
+	r.b.t.Helper()
 	r.Handle(func(context.Context, Req) (Res, error) { return res, nil })
 }
 
 // Fail makes Call return err, as it is.
 func (r *Request[Req, Res]) Fail(err error) {
-	r.t.Helper()
+	r.b.t.Helper()
 	r.Handle(func(context.Context, Req) (res Res, _ error) { return res, err })
 }
 
 // Handle makes Call return what f does, in the goroutine of Call: so f may panic, or overstay the end of ctx. It fails
 // the test if the request has been answered, or if Call has returned because its context ended.
 func (r *Request[Req, Res]) Handle(f func(ctx context.Context, req Req) (Res, error)) {
-	r.t.Helper()
+	r.b.t.Helper()
 	switch {
 	case r.decide(f):
 	case r.ctx.Err() != nil:
-		r.t.Errorf("belfrytest: request %v is over: %v", r.Req, r.ctx.Err())
+		r.b.errorf("belfrytest: request %v is over: %v", r.Req, r.ctx.Err())
 	default:
-		r.t.Errorf("belfrytest: request %v was answered twice", r.Req)
+		r.b.errorf("belfrytest: request %v was answered twice", r.Req)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -33,6 +34,7 @@ type trial struct {
 	knocks  atomic.Int32           // how many calls inward make another goroutine use the layer
 	knocked atomic.Bool            // one is at it
 	mu      sync.Mutex
+	ops     []*op
 	over    bool // contexts end as soon as they begin
 	found   []violation
 }
@@ -135,10 +137,24 @@ func (r *trial) end() {
 	}
 	r.inner.abort()
 	r.wait()
+	r.giveBack()
 	for i := len(r.stops) - 1; i >= 0; i-- {
 		r.stops[i]()
 	}
 	r.settle()
+}
+
+// giveBack releases what callers still hold.
+func (r *trial) giveBack() {
+	r.mu.Lock()
+	ops := slices.Clone(r.ops)
+	r.mu.Unlock()
+	for _, o := range ops {
+		if o.returned() && o.granted && !o.used {
+			r.release(o)
+		}
+	}
+	r.wait()
 }
 
 // wait returns when nothing goes on any more but by the clock.
@@ -175,7 +191,8 @@ func (r *trial) failRule(rule int, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := fmt.Sprintf("rule %d: ", rule) + fmt.Sprintf(format, args...)
-	r.found = append(r.found, violation{rule: rule, text: text, seed: r.seed})
+	text = strings.Replace(text, ": (or", " (or", 1)
+	r.found = append(r.found, violation{check: r.c, rule: rule, text: text, seed: r.seed})
 }
 
 func (r *trial) failed() bool {
@@ -186,6 +203,9 @@ func (r *trial) failed() bool {
 
 // chance is true in one of n cases.
 func (r *trial) chance(n int) bool { return r.rand.IntN(n) == 0 }
+
+// kind returns a number below n. It follows the seed, so that a few seeds in a row see all kinds.
+func (r *trial) kind(n int) int { return int(r.seed % uint64(n)) }
 
 // between returns a number from lo to hi, both included.
 func (r *trial) between(lo, hi int) int { return lo + r.rand.IntN(hi-lo+1) }

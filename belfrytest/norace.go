@@ -1,0 +1,5 @@
+//go:build !race
+
+package belfrytest
+
+const raceEnabled = false
