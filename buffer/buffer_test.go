@@ -138,9 +138,10 @@ func TestBuffer(t *testing.T) {
 		wantStats(t, svc, buffer.Stats{Bound: 2, Seated: 2, Queued: 2, Admitted: 2})
 		running.Answer("b")
 		answered(t, two, "b")
-		b.Allow(2)
+		b.Allow(1)
 		b.Expect("3").Answer("c")
 		answered(t, three, "c")
+		b.Allow(1)
 		b.Expect("4").Answer("d")
 		answered(t, four, "d")
 		wantStats(t, svc, buffer.Stats{Bound: 2, Admitted: 4})
@@ -317,9 +318,9 @@ func TestCancel(t *testing.T) {
 				t.Error(err)
 			}
 			wantStats(t, svc, buffer.Stats{Bound: 3, Seated: 3, Queued: 2, Cancelled: 1})
-			b.Allow(2)
 			for j, c := range calls {
 				if req := []string{"0", "1", "2"}[j]; j != i {
+					b.Allow(1)
 					b.Expect(req).Answer(req)
 					answered(t, c, req)
 				}
@@ -554,8 +555,10 @@ func TestHeadOfLine(t *testing.T) {
 		if n := b.Waiting(); n != 1 {
 			t.Errorf("%d wait in the inner Acquire, want 1", n)
 		}
-		b.Allow(2)
-		second, third := b.Expect("2"), b.Expect("3")
+		b.Allow(1)
+		second := b.Expect("2")
+		b.Allow(1)
+		third := b.Expect("3")
 		third.Answer("3")
 		answered(t, calls[2], "3")
 		second.Answer("2")
