@@ -3,6 +3,7 @@ package shed_test
 import (
 	"context"
 	"errors"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,6 +15,12 @@ import (
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/shed"
 )
+
+// busy lets the other callers run in the middle of a call.
+func busy(_ context.Context, req string) (string, error) {
+	runtime.Gosched()
+	return req, nil
+}
 
 func upper(_ context.Context, req string) (string, error) { return strings.ToUpper(req), nil }
 
@@ -189,7 +196,7 @@ func TestShedOverLimit(t *testing.T) {
 
 	t.Run("D28 nothing is shed while a place is free", func(t *testing.T) {
 		for _, callers := range []int{1, 512} {
-			svc := shed.New(limit.NewConcurrency(belfry.Of(upper), limit.NewLimiter(callers)))
+			svc := shed.New(limit.NewConcurrency(belfry.Of(busy), limit.NewLimiter(callers)))
 			hammer(t, svc, callers, 200_000)
 			if got := svc.Stats(); got.Shed != 0 {
 				t.Errorf("%d callers: %d of 200000 shed", callers, got.Shed)
