@@ -372,6 +372,13 @@ func (in *inner) sees() (held, running, waiting int) {
 	return in.held, in.running, len(in.waiting)
 }
 
+// unspent returns how many failures that were planned have not happened.
+func (in *inner) unspent() int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.failing)
+}
+
 // failAlways refuses every Acquire from now on, or no longer.
 func (in *inner) failAlways(on bool) {
 	in.mu.Lock()

@@ -71,7 +71,7 @@ func (ts traits) has(t Trait) bool { return ts.flags&t != 0 }
 func join(list []Trait) (ts traits) {
 	for _, t := range list {
 		ts.flags |= t & (1<<flags - 1)
-		if n := int(t >> flags); n > 0 {
+		if n := int(t >> flags); n > 0 && (ts.caps == 0 || n < ts.caps) {
 			ts.caps = n
 		}
 	}

@@ -95,7 +95,7 @@ func (o *op) returned() bool {
 func (o *op) acquire(ctx context.Context) bool {
 	if !isNoWait(ctx) {
 		w := o.r.watched(ctx, "Acquire")
-		defer w.over.Store(true)
+		defer w.end()
 		ctx = w
 	}
 	o.permit, o.err = o.r.svc.Acquire(ctx)
@@ -110,7 +110,7 @@ func (o *op) acquire(ctx context.Context) bool {
 func (o *op) call(ctx context.Context, req int) {
 	w := o.r.watched(ctx, "Call")
 	defer func() {
-		w.over.Store(true)
+		w.end()
 		o.r.judgeOver(req)
 	}()
 	ctx = w
@@ -131,6 +131,8 @@ func (r *trial) judgeRefusal(ctx context.Context, where string, err error) {
 		r.failRule(7, "%s failed with an error that does not match ErrRejected, although nothing was sent: %v", where, err)
 	case errors.Is(err, belfry.ErrClosed) && !r.inner.isClosed():
 		r.failRule(6, "%s failed with ErrClosed, which is for ever, although the inner service is open: %v", where, err)
+	case ctx.Err() == nil && !planned && !r.inner.isClosed() && !r.traits.has(Sheds|Refuses|TimesOut):
+		r.failRule(3, "%s was refused under a context that would have let it wait: %v", where, err)
 	case noWait && !planned && !errors.Is(err, belfry.ErrNotReady):
 		r.failRule(3, "%s under NoWait failed with an error that does not match ErrNotReady: %v", where, err)
 	}
@@ -192,12 +194,13 @@ func (r *trial) judgeOver(req int) {
 	}
 }
 
-// A watched context is given to one method, and notices who uses it when that has returned.
+// A watched context is given to one method, and notices who uses it later than that returned. At the same instant nothing is
+// said, because a timer of package context may fire just then.
 type watched struct {
 	context.Context // a cancelCtx, so that contexts derived from it need no goroutine to watch it
 	r               *trial
 	name            string
-	over            atomic.Bool
+	over            atomic.Int64 // when the method returned, 0 while it has not
 	once            sync.Once
 }
 
@@ -234,8 +237,10 @@ func (w *watched) Done() <-chan struct{}       { w.use("Done"); return w.Context
 func (w *watched) Err() error                  { w.use("Err"); return w.Context.Err() }
 func (w *watched) Value(key any) any           { w.use("Value"); return w.Context.Value(key) }
 
+func (w *watched) end() { w.over.Store(time.Now().UnixNano()) }
+
 func (w *watched) use(method string) {
-	if w.over.Load() {
+	if over := w.over.Load(); over != 0 && time.Now().UnixNano() > over {
 		w.once.Do(func() {
 			w.r.failRule(5, "the context of %s was used (%s) after the method that it was for had returned", w.name, method)
 		})

@@ -3,7 +3,11 @@ package belfrytest
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/belfry-go/belfry"
 )
@@ -225,19 +229,233 @@ func (s refusing) Acquire(ctx context.Context) (belfry.Permit, error) {
 	return permit, nil
 }
 
+// again tries a second time.
+type again struct{ belfry.Service[int, int] }
+
+func newAgain(_ testing.TB, inner belfry.Service[int, int]) (belfry.Service[int, int], func()) {
+	return again{inner}, nil
+}
+
+func (s again) Call(ctx context.Context, permit belfry.Permit, req int) (int, error) {
+	res, err := s.Service.Call(ctx, permit, req)
+	if err == nil || errors.Is(err, belfry.ErrRejected) || ctx.Err() != nil {
+		return res, err
+	}
+	second, refused := belfry.AcquireLate(ctx, "again", s.Service)
+	if refused != nil {
+		return 0, belfry.Sent(errors.Join(err, refused))
+	}
+	res, latest := s.Service.Call(ctx, second, req)
+	if errors.Is(latest, belfry.ErrRejected) {
+		latest = belfry.Sent(errors.Join(err, latest))
+	}
+	return res, latest
+}
+
+// patient does not report that the inner Acquire failed, but asks again after a second.
+type patient struct{ belfry.Service[int, int] }
+
+func newPatient(_ testing.TB, inner belfry.Service[int, int]) (belfry.Service[int, int], func()) {
+	return patient{inner}, nil
+}
+
+func (s patient) Acquire(ctx context.Context) (belfry.Permit, error) {
+	for {
+		permit, err := s.Service.Acquire(ctx)
+		if err == nil || ctx.Err() != nil {
+			return permit, belfry.Refuse("patient", err)
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return belfry.Permit{}, &belfry.Rejection{Layer: "patient", Err: ctx.Err()}
+		}
+	}
+}
+
+// hasty bounds the wait and the call.
+type hasty struct{ belfry.Service[int, int] }
+
+func newHasty(_ testing.TB, inner belfry.Service[int, int]) (belfry.Service[int, int], func()) {
+	return hasty{inner}, nil
+}
+
+func (s hasty) Acquire(ctx context.Context) (belfry.Permit, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Millisecond)
+	defer cancel()
+	permit, err := s.Service.Acquire(ctx)
+	return permit, belfry.Refuse("hasty", err)
+}
+
+func (s hasty) Call(ctx context.Context, permit belfry.Permit, req int) (int, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Millisecond)
+	defer cancel()
+	return s.Service.Call(ctx, permit, req)
+}
+
+// hedging sends a second attempt after a while, if there is room, and takes the first that succeeds.
+type hedging struct{ belfry.Service[int, int] }
+
+func newHedging(_ testing.TB, inner belfry.Service[int, int]) (belfry.Service[int, int], func()) {
+	return hedging{inner}, nil
+}
+
+func (s hedging) Call(ctx context.Context, permit belfry.Permit, req int) (int, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	first := apart(func() (int, error) { return s.Service.Call(ctx, permit, req) })
+	timer := time.NewTimer(3 * time.Millisecond)
+	defer timer.Stop()
+	select {
+	case <-first.done:
+		return first.result()
+	case <-timer.C:
+	}
+	if ctx.Err() != nil {
+		<-first.done
+		return first.result()
+	}
+	extra, err := s.Service.Acquire(belfry.NoWait(ctx))
+	if err != nil {
+		<-first.done
+		return first.result()
+	}
+	second := apart(func() (int, error) { return s.Service.Call(ctx, extra, req) })
+	winner, loser := first, second
+	select {
+	case <-first.done:
+	case <-second.done:
+		winner, loser = second, first
+	}
+	if !winner.succeeded() {
+		<-loser.done
+		if loser.succeeded() || errors.Is(winner.err, belfry.ErrRejected) {
+			winner = loser
+		}
+	}
+	return winner.result()
+}
+
+// tripping refuses for a second after a failure.
+type tripping struct {
+	belfry.Service[int, int]
+	until atomic.Int64
+}
+
+func newTripping(_ testing.TB, inner belfry.Service[int, int]) (belfry.Service[int, int], func()) {
+	return &tripping{Service: inner}, nil
+}
+
+func (s *tripping) Acquire(ctx context.Context) (belfry.Permit, error) {
+	if left := time.Until(time.Unix(0, s.until.Load())); left > 0 {
+		return belfry.Permit{}, &belfry.Rejection{Layer: "tripping", RetryAfter: left, Err: belfry.ErrNotReady}
+	}
+	return s.Service.Acquire(ctx)
+}
+
+func (s *tripping) Call(ctx context.Context, permit belfry.Permit, req int) (int, error) {
+	res, err := s.Service.Call(ctx, permit, req)
+	if err != nil && !errors.Is(err, belfry.ErrRejected) {
+		s.until.Store(time.Now().Add(time.Second).UnixNano())
+	}
+	return res, err
+}
+
+// dialling has to dial first, and does so by itself once asked.
+type dialling struct {
+	belfry.Service[int, int]
+	begin sync.Once
+	up    chan struct{}
+}
+
+func newDialling(_ testing.TB, inner belfry.Service[int, int]) (belfry.Service[int, int], func()) {
+	return &dialling{Service: inner, up: make(chan struct{})}, nil
+}
+
+func (s *dialling) Acquire(ctx context.Context) (belfry.Permit, error) {
+	s.begin.Do(func() { time.AfterFunc(time.Second, func() { close(s.up) }) })
+	select {
+	case <-s.up:
+		return s.Service.Acquire(ctx)
+	default:
+	}
+	select {
+	case <-s.up:
+		return s.Service.Acquire(ctx)
+	case <-ctx.Done():
+		return belfry.Permit{}, &belfry.Rejection{Layer: "dialling", Err: ctx.Err()}
+	}
+}
+
+var rightLayers = []struct {
+	name   string
+	build  Builder
+	traits []Trait
+}{
+	{"pass-through", passThrough, nil},
+	{"turnstile of 1", newTurnstile(1), []Trait{Caps(1)}},
+	{"turnstile of 3", newTurnstile(3), []Trait{Caps(3)}},
+	{"last come, first served", misbuilt(2, faults{lifo: true}), []Trait{Caps(2), Reorders}},
+	{"late", newLate, []Trait{Late}},
+	{"late with seats", seated(4), []Trait{Late, Caps(4)}},
+	{"refusing", newRefusing, []Trait{Sheds}},
+	{"tripping", newTripping, []Trait{Refuses}},
+	{"again", newAgain, []Trait{Retries}},
+	{"hedging", newHedging, []Trait{Hedges}},
+	{"hasty", newHasty, []Trait{TimesOut}},
+	{"patient", newPatient, []Trait{Recovers}},
+	{"dialling", newDialling, nil},
+}
+
+// TestRight shows that the suite passes layers which keep all rules.
 func TestRight(t *testing.T) {
-	for _, layer := range []struct {
-		name   string
-		build  Builder
-		traits []Trait
-	}{
-		{"pass-through", passThrough, nil},
-		{"turnstile of 1", newTurnstile(1), []Trait{Caps(1)}},
-		{"turnstile of 3", newTurnstile(3), []Trait{Caps(3)}},
-		{"late", newLate, []Trait{Late}},
-		{"late with seats", seated(4), []Trait{Late, Caps(4)}},
-		{"refusing", newRefusing, []Trait{Sheds}},
-	} {
-		t.Run(layer.name, func(t *testing.T) { TestLayer(t, layer.build, layer.traits...) })
+	for _, layer := range rightLayers {
+		t.Run(layer.name, func(t *testing.T) {
+			s := newSuite(layer.build, layer.traits)
+			s.seeds = 15
+			s.run(t)
+		})
+	}
+}
+
+// TestRightOver shows the same of stacks of them.
+func TestRightOver(t *testing.T) {
+	over := func(outer, inner Builder) Builder {
+		return func(t testing.TB, svc belfry.Service[int, int]) (belfry.Service[int, int], func()) {
+			svc, _ = inner(t, svc)
+			return outer(t, svc)
+		}
+	}
+	for _, outer := range rightLayers {
+		for _, inner := range rightLayers {
+			s := newSuite(over(outer.build, inner.build), append(outer.traits[:len(outer.traits):len(outer.traits)], inner.traits...))
+			switch own := join(outer.traits); {
+			case own.has(Late):
+				s.traits.caps = own.caps // the room inside is not seen from above
+			case s.traits.has(Late):
+				continue // late, under something that is not
+			case own.has(Recovers) && (s.traits.has(Sheds) || s.traits.has(Refuses)):
+				continue // who polls is overtaken
+			}
+			s.seeds = 1
+			if v := s.all(t); v != nil {
+				t.Errorf("%s over %s: seed %d: %s", outer.name, inner.name, v.seed, v.text)
+			}
+		}
+	}
+}
+
+// TestTraits shows that each trait is needed where it is given.
+func TestTraits(t *testing.T) {
+	for _, layer := range rightLayers {
+		for i := range layer.traits {
+			if layer.traits[0] == Late && i > 0 {
+				continue // Caps asks more of a late layer
+			}
+			rest := slices.Delete(slices.Clone(layer.traits), i, i+1)
+			if v := find(t, newSuite(layer.build, rest)); v == nil {
+				t.Errorf("the suite passes %q without its trait number %d", layer.name, i)
+			}
+		}
 	}
 }

@@ -1,0 +1,119 @@
+package belfrytest
+
+import (
+	"time"
+)
+
+// What rules 1 and 2 say.
+
+func checkSpent(r *trial) {
+	r.setup(1, 3)
+	r.spend()
+}
+
+func checkNested(r *trial) {
+	r.inner.zero = r.chance(2)
+	r.inner.capacity = r.between(1, 3)
+	r.svc = r.wrap(r.wrap(r.inner))
+	r.spend()
+}
+
+// spend uses permits one after the other, all in one way.
+func (r *trial) spend() {
+	way := r.kind(int(exits) + 4)
+	how := answers
+	var after string
+	switch way {
+	case 0:
+		after = "after permits were given back unused"
+	case 1:
+		after = "after calls under a context that was done"
+	case 2:
+		after = "after calls that were cancelled"
+	default:
+		how = ending(way - 3)
+		after = "after calls that " + how.String()
+	}
+	for range r.between(1, 5) {
+		a := r.acquire(r.live())
+		if !r.await(a) || !a.granted {
+			continue
+		}
+		if o := r.spendOne(a, way, how); !r.await(o) {
+			r.fail("%s: Call or Release did not return", after)
+			return
+		}
+	}
+	r.allFree(after)
+}
+
+func (r *trial) spendOne(a *op, way int, how ending) *op {
+	if way == 0 {
+		return r.release(a)
+	}
+	ctx, cancel := r.ctx("Call")
+	req := r.request()
+	p := plan{ends: []ending{how}}
+	if way == 2 {
+		p.takes = time.Minute
+	}
+	r.inner.plan(req, p)
+	if way == 1 {
+		cancel()
+	}
+	o := r.call(ctx, a, req)
+	if way == 2 {
+		r.wait()
+		cancel()
+	}
+	return o
+}
+
+func checkConcurrent(r *trial) {
+	r.setup(2, 5)
+	var alone []*op
+	for range 2 {
+		alone = append(alone, r.do(r.live(), r.request()))
+		r.await(alone...)
+	}
+	held, _ := r.fill(1)
+	r.releaseAll(held)
+	r.settle()
+	if held, _, _ := r.inner.sees(); held > 0 || r.inner.misuses() > 0 {
+		return // that needs no second caller
+	}
+	r.overlap()
+	r.crowd()
+	r.settle()
+	if held, _, _ := r.inner.sees(); held > 0 || r.inner.misuses() > 0 {
+		r.fail("with several permits out at once, %s stayed reserved and %s used that was not theirs; one after the other all is well", permits(held), permits(r.inner.misuses()))
+	}
+}
+
+// overlap has several permits out and uses them in another order.
+func (r *trial) overlap() {
+	held, _ := r.fill(r.sendRoom())
+	r.rand.Shuffle(len(held), func(i, j int) { held[i], held[j] = held[j], held[i] })
+	var ops []*op
+	for i, o := range held {
+		if i%3 == 2 {
+			ops = append(ops, r.release(o))
+			continue
+		}
+		req := r.request()
+		r.inner.plan(req, plan{takes: time.Duration(r.between(0, 5)) * time.Millisecond})
+		ops = append(ops, r.call(r.live(), o, req))
+	}
+	r.await(ops...)
+}
+
+// crowd has eight callers at once.
+func (r *trial) crowd() {
+	var ops []*op
+	for range 8 {
+		req := r.request()
+		r.inner.plan(req, plan{takes: time.Duration(r.between(0, 5)) * time.Millisecond})
+		ops = append(ops, r.do(r.live(), req))
+	}
+	r.await(ops...)
+}
