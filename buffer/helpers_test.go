@@ -3,6 +3,7 @@ package buffer_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -132,3 +133,27 @@ func (f faulty) Release(belfry.Permit) {
 		f.release()
 	}
 }
+
+// An errHook is a context that calls a function when it is first asked whether it is done.
+type errHook struct {
+	context.Context
+	once sync.Once
+	hook func()
+}
+
+func (e *errHook) Err() error {
+	e.once.Do(e.hook)
+	return e.Context.Err()
+}
+
+// A doneHook is a context that calls a function when somebody is about to wait for its end.
+type doneHook struct {
+	context.Context
+	hook func()
+}
+
+func (d doneHook) Done() <-chan struct{} {
+	d.hook()
+	return d.Context.Done()
+}
+
