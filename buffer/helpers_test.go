@@ -156,4 +156,3 @@ func (d doneHook) Done() <-chan struct{} {
 	d.hook()
 	return d.Context.Done()
 }
-
