@@ -189,7 +189,7 @@ func (in *inner) throttle() {
 	}
 	in.burst++
 	in.bursts = max(in.bursts, in.burst)
-	slow := in.burst > hammering
+	slow := in.bursts > hammering
 	in.mu.Unlock()
 	if slow {
 		time.Sleep(time.Second)
