@@ -1,0 +1,127 @@
+package belfryhttp
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/belfry-go/belfry"
+)
+
+// Config says what HTTP leaves open. One Config may be given to all functions of the package that take one; each
+// says which fields it reads. The zero Config is what most clients want.
+type Config struct {
+	// Idempotent reports whether req may be sent a second time although the first may have been carried out. Nil
+	// means [Idempotent]. To opt in for more, call it from a function of your own.
+	Idempotent func(req *http.Request) bool
+
+	// RetryStatuses are the statuses after which an idempotent request may be sent again, each from 400 to 599; they
+	// count as failures. Nil means 429, 502, 503 and 504; an empty slice means none.
+	RetryStatuses []int
+
+	// Failed reports whether res counts against the server that sent it. Nil means [Failed].
+	Failed func(res *http.Response) bool
+
+	// BodyBuffer is how many bytes of a request body without GetBody are kept while it is sent, so that it can be
+	// sent again. Nothing is read ahead. A longer body is sent once. Zero means that none is kept.
+	BodyBuffer int64
+
+	// DrainBytes is how much of a response that nobody will read is read, so that its connection can be used again.
+	// Zero means 64 KiB; below zero means nothing: the connection is closed.
+	DrainBytes int64
+
+	// DrainTime is how long that reading may take. Zero means 50 ms.
+	DrainTime time.Duration
+
+	// PreserveHost keeps the Host that a request came with. Without it the endpoint's own is sent.
+	PreserveHost bool
+
+	// Transport is cloned for each endpoint. Nil means one like [http.DefaultTransport].
+	Transport *http.Transport
+
+	// PerEndpoint wraps the service of each endpoint, in a limit or a breaker of its own for example. It is called once for
+	// each, concurrently. Nil wraps it in nothing.
+	PerEndpoint belfry.Layer[*http.Request, *http.Response]
+
+	// IdleConns is how many idle connections are kept for each endpoint, unless Transport says so itself: at least the
+	// number of concurrent requests, lest connections are opened and closed all the time. Zero means 512.
+	IdleConns int
+}
+
+const (
+	defaultDrainBytes = 64 << 10
+	defaultDrainTime  = 50 * time.Millisecond
+	defaultIdleConns  = 512
+)
+
+var defaultRetryStatuses = []int{
+	http.StatusTooManyRequests,
+	http.StatusBadGateway,
+	http.StatusServiceUnavailable,
+	http.StatusGatewayTimeout,
+}
+
+// Validate says what is wrong with the Config.
+func (c Config) Validate() error {
+	for i, status := range c.RetryStatuses {
+		if status < 400 || status > 599 {
+			return fmt.Errorf("belfryhttp: RetryStatuses[%d] must be from 400 to 599, got %d", i, status)
+		}
+	}
+	switch {
+	case c.BodyBuffer < 0:
+		return fmt.Errorf("belfryhttp: BodyBuffer must not be below 0, got %d", c.BodyBuffer)
+	case c.DrainTime < 0:
+		return fmt.Errorf("belfryhttp: DrainTime must not be below 0, got %v", c.DrainTime)
+	case c.IdleConns < 0:
+		return fmt.Errorf("belfryhttp: IdleConns must not be below 0, got %d", c.IdleConns)
+	}
+	return nil
+}
+
+// only returns the one Config that was given, or the zero one, with its defaults filled in.
+func only(cfg []Config) (Config, error) {
+	var c Config
+	switch len(cfg) {
+	case 0:
+	case 1:
+		c = cfg[0]
+	default:
+		return c, fmt.Errorf("belfryhttp: at most one Config, got %d", len(cfg))
+	}
+	if err := c.Validate(); err != nil {
+		return c, err
+	}
+	return c.withDefaults(), nil
+}
+
+// mustOnly is only for constructors, which panic.
+func mustOnly(cfg []Config) Config {
+	c, err := only(cfg)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
+
+func (c Config) withDefaults() Config {
+	if c.Idempotent == nil {
+		c.Idempotent = Idempotent
+	}
+	if c.Failed == nil {
+		c.Failed = Failed
+	}
+	if c.RetryStatuses == nil {
+		c.RetryStatuses = defaultRetryStatuses
+	}
+	if c.DrainBytes == 0 {
+		c.DrainBytes = defaultDrainBytes
+	}
+	if c.DrainTime == 0 {
+		c.DrainTime = defaultDrainTime
+	}
+	if c.IdleConns == 0 {
+		c.IdleConns = defaultIdleConns
+	}
+	return c
+}
