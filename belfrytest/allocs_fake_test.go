@@ -2,7 +2,6 @@ package belfrytest
 
 import (
 	"context"
-	"strings"
 	"testing"
 
 	"github.com/belfry-go/belfry"
@@ -20,15 +19,6 @@ func (f *fakeT) Cleanup(c func())                  { f.fake.Cleanup(c) }
 func (f *fakeT) Errorf(format string, args ...any) { f.fake.Errorf(format, args...) }
 func (f *fakeT) Fatalf(format string, args ...any) { f.fake.Fatalf(format, args...) }
 func (f *fakeT) Log(...any)                        { f.logged++ }
-
-func wantAllocsFailure(t *testing.T, build Builder, n float64, want string) {
-	t.Helper()
-	f := &fakeT{TB: t}
-	got := f.run(func(TB) { Allocs(f, build, n) })
-	if len(got) != 1 || !strings.Contains(got[0], want) {
-		t.Errorf("the test failed with %q, want %q", got, want)
-	}
-}
 
 var sink [4]*int
 

@@ -82,7 +82,7 @@ var plantedLayers = []planted{
 		b.call = func(ctx context.Context, inner inside, p permit, req int) (int, error) {
 			res, err := inner.Call(ctx, p, req)
 			last.Store(int64(res))
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 			return int(last.Load()), err
 		}
 	})},
@@ -195,7 +195,7 @@ var plantedLayers = []planted{
 	})},
 	{name: "looks only after a while", rule: 3, build: breaking(func(b *broken) {
 		b.acquire = func(ctx context.Context, inner inside) (permit, error) {
-			time.Sleep(time.Millisecond)
+			<-time.After(time.Millisecond)
 			return inner.Acquire(ctx)
 		}
 	})},
@@ -458,6 +458,33 @@ var plantedLayers = []planted{
 			return inner.Call(ctx, p, req)
 		}
 	})},
+	{name: "holds a lock while it waits", rule: 8, stops: true, traits: []Trait{Caps(2)}, build: breaking(func(b *broken) {
+		var mu sync.Mutex
+		places := make(chan struct{}, 2)
+		b.acquire = func(ctx context.Context, _ inside) (permit, error) {
+			done, entered := ctx.Done(), false
+			mu.Lock()
+			select {
+			case places <- struct{}{}:
+				entered = true
+			case <-done:
+			}
+			mu.Unlock()
+			if !entered {
+				return permit{}, &belfry.Rejection{Layer: "broken", Err: ctx.Err()}
+			}
+			return permit{}, nil
+		}
+		b.call = func(ctx context.Context, inner inside, _ permit, req int) (int, error) {
+			defer func() { <-places }()
+			p, err := inner.Acquire(ctx)
+			if err != nil {
+				return 0, err
+			}
+			return inner.Call(ctx, p, req)
+		}
+		b.release = func(inside, permit) { <-places }
+	})},
 	{name: "takes Goexit for a success", rule: 8, build: breaking(func(b *broken) {
 		b.call = func(ctx context.Context, inner inside, p permit, req int) (int, error) {
 			var res int
@@ -538,7 +565,7 @@ func (s *separate) result() (int, error) {
 
 func (p planted) suite() *suite {
 	s := newSuite(p.build, p.traits)
-	s.lockedFor = 20 // it is there to be found
+	s.lockedFor, s.lookEvery = 20, 25*time.Millisecond // it is there to be found
 	return s
 }
 

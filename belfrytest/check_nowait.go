@@ -29,7 +29,7 @@ func (r *trial) atRest() {
 		return
 	}
 	room := r.room()
-	if held, _, _ := r.inner.sees(); !r.traits.has(Late) {
+	if held, _ := r.inner.sees(); !r.traits.has(Late) {
 		room = min(room, r.inner.capacity-held)
 	}
 	var held []*op
@@ -187,7 +187,7 @@ func (r *trial) stillWaiting(gates []*gated) {
 		if g.returned() || len(r.inner.tries(g.req)) > 0 {
 			continue
 		}
-		held, running, _ := r.inner.sees()
+		held, running := r.inner.sees()
 		if held >= r.inner.capacity || running > 0 {
 			continue // somebody took the room and keeps it
 		}

@@ -79,13 +79,13 @@ func checkConcurrent(r *trial) {
 	held, _ := r.fill(1)
 	r.releaseAll(held)
 	r.settle()
-	if held, _, _ := r.inner.sees(); held > 0 || r.inner.misuses() > 0 {
+	if held, _ := r.inner.sees(); held > 0 || r.inner.misuses() > 0 {
 		return // that needs no second caller
 	}
 	r.overlap()
 	r.crowd()
 	r.settle()
-	if held, _, _ := r.inner.sees(); held > 0 || r.inner.misuses() > 0 {
+	if held, _ := r.inner.sees(); held > 0 || r.inner.misuses() > 0 {
 		r.fail("with several permits out at once, %s stayed reserved and %s used that was not theirs; one after the other all is well", permits(held), permits(r.inner.misuses()))
 	}
 }

@@ -33,39 +33,51 @@ func checkCancelled(r *trial) {
 
 func checkCancelledLate(r *trial) {
 	r.setup(1, 2)
-	after := "after a caller was cancelled at the moment of its grant"
-	if room := r.room(); room != unlimited && r.chance(2) {
-		held, _ := r.fill(room)
-		r.releaseAll(held)
-		if n, _, _ := r.inner.sees(); n > 0 {
-			return // that needs no cancelling
-		}
-		if held, _ = r.fill(room); len(held) == 0 {
-			return
-		}
-		waiter := r.gated()
-		waiter.open()
-		r.await(r.start(func(*op) { // in one go
-			waiter.cancel()
-			held[0].release()
-		}))
-		r.releaseAll(held[1:])
-		r.await(waiter.op)
-		r.allFree(after)
+	if room := r.room(); room == unlimited || r.chance(2) {
+		r.cancelAtEnd()
+	} else if !r.cancelAtRelease(room) {
 		return
 	}
+	r.allFree("after a caller was cancelled at the moment of its grant")
+}
+
+// cancelAtRelease cancels a waiter in one go with the Release that makes room for it, unless a Release is not worth much.
+func (r *trial) cancelAtRelease(room int) bool {
+	held, _ := r.fill(room)
+	r.releaseAll(held)
+	if n, _ := r.inner.sees(); n > 0 {
+		return false
+	}
+	if held, _ = r.fill(room); len(held) == 0 {
+		return false
+	}
+	waiter := r.gated()
+	waiter.open()
+	r.atOnce(waiter.cancel, held[0].release)
+	r.releaseAll(held[1:])
+	r.await(waiter.op)
+	return true
+}
+
+// cancelAtEnd cancels a waiter in one go with the end of the call that makes room for it.
+func (r *trial) cancelAtEnd() {
 	gates := r.crowdBehind(1)
 	waiter := gates[len(gates)-1]
-	cancel := r.start(func(*op) { waiter.cancel() })
-	gates[0].open()
-	r.await(cancel)
+	r.atOnce(waiter.cancel, gates[0].open)
 	for _, g := range gates {
 		g.open()
 	}
 	for _, g := range gates {
 		r.await(g.op)
 	}
-	r.allFree(after)
+}
+
+// atOnce does both in either order, with nothing in between.
+func (r *trial) atOnce(f, g func()) {
+	if r.chance(2) {
+		f, g = g, f
+	}
+	r.await(r.start(func(*op) { f(); g() }))
 }
 
 func checkFailedAcquire(r *trial) {

@@ -127,7 +127,7 @@ func (r *trial) allFree(after string) {
 	if r.c.rule != 2 && r.inner.misuses() > 0 {
 		return // the count is worth nothing
 	}
-	if held, _, _ := r.inner.sees(); held > 0 {
+	if held, _ := r.inner.sees(); held > 0 {
 		r.fail("%s: %s of the inner service left reserved", after, permits(held))
 		return
 	}

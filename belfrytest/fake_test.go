@@ -3,6 +3,7 @@ package belfrytest
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,8 +39,8 @@ func (f *fake) run(test func(t TB)) []string {
 		test(f)
 	}()
 	<-done
-	for i := len(f.cleanups) - 1; i >= 0; i-- {
-		f.cleanups[i]()
+	for _, c := range slices.Backward(f.cleanups) {
+		c()
 	}
 	return f.errors
 }

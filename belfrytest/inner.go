@@ -160,6 +160,7 @@ func (in *inner) failAcquire(how ending) error {
 		panic(panicText)
 	case exits:
 		runtime.Goexit()
+	case answers, fails:
 	}
 	return errAcquire
 }
@@ -270,6 +271,7 @@ func (in *inner) Call(ctx context.Context, permit belfry.Permit, req int) (res i
 		runtime.Goexit()
 	case fails:
 		return 0, &callError{req, len(in.tries(req))}
+	case answers, refuses:
 	}
 	return -req, nil
 }
@@ -366,10 +368,10 @@ func (in *inner) tries(req int) []*try {
 }
 
 // sees returns what a check wants to know, at a moment when nothing goes on.
-func (in *inner) sees() (held, running, waiting int) {
+func (in *inner) sees() (held, running int) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	return in.held, in.running, len(in.waiting)
+	return in.held, in.running
 }
 
 // unspent returns how many failures that were planned have not happened.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/belfry-go/belfry"
 )
@@ -136,11 +137,12 @@ type suite struct {
 	only   int       // the one rule that is checked, for the same; 0 for all
 	clock  realClock // real time, for inside a bubble
 
-	lockedFor int // milliseconds that a visitor must stand at a lock
+	lockedFor int           // milliseconds that a visitor must stand at a lock
+	lookEvery time.Duration // at a trial that lasts
 }
 
 func newSuite(build Builder, list []Trait) *suite {
-	s := &suite{build: build, traits: join(list), base: rand.Uint64N(1 << 53), seeds: 40, lockedFor: 200}
+	s := &suite{build: build, traits: join(list), base: rand.Uint64N(1 << 53), seeds: 40, lockedFor: 200, lookEvery: 250 * time.Millisecond}
 	if testing.Short() {
 		s.seeds = 10
 	}

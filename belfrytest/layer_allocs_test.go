@@ -4,6 +4,7 @@ package belfrytest
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/belfry-go/belfry"
@@ -26,4 +27,13 @@ func TestAllocsOfFailure(t *testing.T) {
 	wantAllocsFailure(t, breaking(func(b *broken) {
 		b.call = func(context.Context, inside, permit, int) (int, error) { return 0, errTest }
 	}), 0, "want a success")
+}
+
+func wantAllocsFailure(t *testing.T, build Builder, n float64, want string) {
+	t.Helper()
+	f := &fakeT{TB: t}
+	got := f.run(func(TB) { Allocs(f, build, n) })
+	if len(got) != 1 || !strings.Contains(got[0], want) {
+		t.Errorf("the test failed with %q, want %q", got, want)
+	}
 }

@@ -28,12 +28,12 @@ func checkMixed(r *trial) {
 			break
 		}
 	}
-	if held, running, _ := r.inner.sees(); !r.await(ops...) && held < r.inner.capacity && running == 0 {
+	if held, running := r.inner.sees(); !r.await(ops...) && held < r.inner.capacity && running == 0 {
 		r.failRule(3, "a caller still waits although nothing else goes on and %s free", permits(r.inner.capacity-held))
 	}
 	r.inner.failAlways(false)
 	r.settle()
-	if held, _, _ := r.inner.sees(); held > 0 && !r.off[2] {
+	if held, _ := r.inner.sees(); held > 0 && !r.off[2] {
 		r.failRule(4, "(or rule 2): %s neither spent nor given back", permits(held))
 		return
 	}

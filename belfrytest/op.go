@@ -3,6 +3,7 @@ package belfrytest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -186,11 +187,8 @@ func (r *trial) judgeOver(req int) {
 	if r.traits.has(Hedges) {
 		return
 	}
-	for _, a := range r.inner.tries(req) {
-		if r.inner.isRunning(a) {
-			r.failRule(5, "Call of request %d returned while the inner Call was still running", req)
-			return
-		}
+	if slices.ContainsFunc(r.inner.tries(req), r.inner.isRunning) {
+		r.failRule(5, "Call of request %d returned while the inner Call was still running", req)
 	}
 }
 

@@ -428,7 +428,7 @@ func TestRightOver(t *testing.T) {
 	}
 	for _, outer := range rightLayers {
 		for _, inner := range rightLayers {
-			s := newSuite(over(outer.build, inner.build), append(outer.traits[:len(outer.traits):len(outer.traits)], inner.traits...))
+			s := newSuite(over(outer.build, inner.build), append(slices.Clip(outer.traits), inner.traits...))
 			switch own := join(outer.traits); {
 			case own.has(Late):
 				s.traits.caps = own.caps // the room inside is not seen from above

@@ -60,14 +60,13 @@ func (s *suite) trial(t *testing.T, c *check, seed uint64) []violation {
 }
 
 const (
-	lookEvery = 250 * time.Millisecond
-	stuckFor  = 4 // looks, after which nobody will move any more
-	tooLong   = time.Minute
+	stuckFor = 4 // looks, after which nobody will move any more
+	tooLong  = time.Minute
 )
 
 // watch waits for the end of the bubble, in real time.
 func (r *trial) watch(over <-chan any) {
-	look := time.NewTicker(lookEvery)
+	look := time.NewTicker(r.lookEvery)
 	defer look.Stop()
 	seen := 0
 	for begun := time.Now(); ; {
@@ -99,6 +98,9 @@ func (r *trial) watch(over <-chan any) {
 }
 
 func (r *trial) stuck(what string, members []string) {
+	members = slices.DeleteFunc(members, func(stack string) bool {
+		return strings.Contains(stack, "synctest.Run") || strings.Contains(stack, "synctest.testingSynctestTest(")
+	})
 	r.blame(8, "%s %s\n\n%s", what, *r.doing.Load(), strings.Join(members, "\n\n"))
 }
 
@@ -138,8 +140,8 @@ func (r *trial) end() {
 	r.inner.abort()
 	r.wait()
 	r.giveBack()
-	for i := len(r.stops) - 1; i >= 0; i-- {
-		r.stops[i]()
+	for _, stop := range slices.Backward(r.stops) {
+		stop()
 	}
 	r.settle()
 }
