@@ -29,8 +29,8 @@ func TestList(t *testing.T) {
 
 func TestListStopsWhenTheReaderHasEnough(t *testing.T) {
 	n := 0
-	for range discover.List("a", "b", "c") {
-		if n++; n == 2 {
+	for _, err := range discover.List("a", "b", "c") {
+		if n++; n == 2 || err != nil {
 			break
 		}
 	}

@@ -8,12 +8,12 @@ import (
 )
 
 func ExampleList() {
-	for change := range discover.List("http://a:8080", "http://b:8080") {
-		fmt.Println(change.Addr)
+	for change, err := range discover.List("http://a:8080", "http://b:8080") {
+		fmt.Println(change.Addr, err)
 	}
 	// Output:
-	// http://a:8080
-	// http://b:8080
+	// http://a:8080 <nil>
+	// http://b:8080 <nil>
 }
 
 // A source turns whole sets, as DNS or a file gives them, into changes. The inserts come first.
@@ -37,8 +37,10 @@ func ExampleChange() {
 			}
 		}
 	}
-	for change := range update([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.2", "10.0.0.3"}) {
-		fmt.Println(change.ID(), "is gone:", change.Remove)
+	for change, err := range update([]string{"10.0.0.1", "10.0.0.2"}, []string{"10.0.0.2", "10.0.0.3"}) {
+		if err == nil {
+			fmt.Println(change.ID(), "is gone:", change.Remove)
+		}
 	}
 	// Output:
 	// 10.0.0.3 is gone: false

@@ -246,6 +246,11 @@ func TestPeakEWMA(t *testing.T) {
 		ep.after(50*ms, load.Success)
 		ep.wantBetween(t, 90*ms, 100*ms) // 1 + 1/1.1
 	})
+	t.Run("D2 a first call that fails at once costs what was expected of a success", func(t *testing.T) {
+		ep := alone(load.PeakEWMA{})
+		ep.after(0, load.Failure)
+		ep.want(t, 11*30*ms)
+	})
 	t.Run("D2 a failure does not make a slow endpoint cheaper", func(t *testing.T) {
 		ep := alone(load.PeakEWMA{})
 		ep.after(time.Second, load.Success)

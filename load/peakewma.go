@@ -202,9 +202,9 @@ func (p *peak) fail(now int64, took float64) {
 	p.judge(now, 0, 1)
 }
 
-// raise lets the average be at least took.
+// raise lets the average be at least took. Where took is what was expected, that is an expectation no longer.
 func (p *peak) raise(now int64, took float64) {
-	if took > p.level(now) {
+	if took >= p.level(now) {
 		p.average, p.stamp = took, max(p.stamp, now)
 	}
 }

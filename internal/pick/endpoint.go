@@ -22,35 +22,43 @@ type Endpoint struct {
 }
 
 // The state is one word, so that it can never be seen half changed: the count of holders, the part of them that are calls, and
-// two flags.
+// three flags.
 const (
 	aHolder = int64(1)
 	aCall   = int64(1) << 30
-	retired = int64(1) << 60
-	over    = int64(1) << 61 // retired, and the last holder has been told
 	count   = aCall - 1
+
+	watched = int64(1) << 60 // somebody waits there for a permit
+	retired = int64(1) << 61
+	over    = int64(1) << 62 // retired, and the last holder has been told
 )
 
 // Init makes e the endpoint with load, held by nobody. It is called once, before anything else.
 func (e *Endpoint) Init(load Load) { e.load = load }
 
-// Hold takes hold of e, unless it is retired.
+// Hold takes hold of e. It reports false if e is retired: then let go of it at once.
 func (e *Endpoint) Hold() bool {
 	// Counted first and looked at after: the other way round the endpoint could be retired in between.
-	if e.state.Add(aHolder)&retired == 0 {
-		return true
-	}
-	e.state.Add(-aHolder)
-	return false
+	return e.state.Add(aHolder)&retired == 0
 }
 
-// Drop lets go of e without a call. It reports whether e is retired and this was its last holder.
+// Drop lets go of e without a call. It reports whether e is retired and nobody holds it any more.
 func (e *Endpoint) Drop() (last bool) { return e.ended(e.state.Add(-aHolder)) }
+
+// Watch holds e without being counted, for the one that waits there for a permit. It reports false if e is
+// retired: then end it at once.
+func (e *Endpoint) Watch() bool { return e.state.Or(watched)&retired == 0 }
+
+// Unwatch ends a Watch. It reports whether e is retired and nobody holds it any more.
+func (e *Endpoint) Unwatch() (last bool) { return e.ended(e.state.And(^watched) &^ watched) }
+
+// Take makes the one that watches a holder.
+func (e *Endpoint) Take() { e.state.Add(aHolder - watched) }
 
 // Begin notes that a holder's call is now in flight.
 func (e *Endpoint) Begin() { e.state.Add(aCall) }
 
-// Finish ends a holder's call and lets go of e. It reports whether e is retired and this was its last holder.
+// Finish ends a holder's call and lets go of e. It reports whether e is retired and nobody holds it any more.
 func (e *Endpoint) Finish() (last bool) { return e.ended(e.state.Add(-aHolder - aCall)) }
 
 // Retire ends taking hold of e. It reports whether nobody holds it. A second Retire reports false.

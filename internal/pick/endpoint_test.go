@@ -56,6 +56,9 @@ func TestRetire(t *testing.T) {
 		if ep.Hold() {
 			t.Fatal("it is retired")
 		}
+		if ep.Drop() {
+			t.Fatal("two hold it")
+		}
 		wantHeld(t, ep, 2, 1)
 		if ep.Drop() {
 			t.Fatal("one holds it")
@@ -63,34 +66,74 @@ func TestRetire(t *testing.T) {
 		if !ep.Finish() {
 			t.Fatal("that was the last")
 		}
-		if ep.Hold() || ep.Retire() {
+		if ep.Hold() || ep.Drop() || ep.Watch() || ep.Unwatch() || ep.Retire() {
 			t.Fatal("it is over")
 		}
 	})
+	t.Run("watched", func(t *testing.T) {
+		ep := newEndpoint()
+		if !ep.Watch() || ep.Retire() {
+			t.Fatal("one watches it")
+		}
+		if !ep.Unwatch() {
+			t.Fatal("that was the last")
+		}
+	})
+	t.Run("found retired by who would hold it, after the last holder went", func(t *testing.T) {
+		for _, late := range []func(*pick.Endpoint) (ok bool, end func() bool){
+			func(ep *pick.Endpoint) (bool, func() bool) { return ep.Hold(), ep.Drop },
+			func(ep *pick.Endpoint) (bool, func() bool) { return ep.Watch(), ep.Unwatch },
+		} {
+			ep := newEndpoint()
+			ep.Hold()
+			ep.Retire()
+			ok, end := late(ep)
+			if ok || ep.Drop() {
+				t.Fatal("it is retired, and somebody has not let go yet")
+			}
+			if !end() {
+				t.Fatal("that was the last")
+			}
+		}
+	})
 	t.Run("exactly one is the last", func(t *testing.T) {
-		for range 200 {
+		for range 300 {
 			ep := newEndpoint()
 			var last, late atomic.Int32
+			told := func(now bool) {
+				if now {
+					last.Add(1)
+				}
+			}
 			var holders sync.WaitGroup
 			for i := range 4 {
 				holders.Go(func() {
 					for range 20 {
-						if !ep.Hold() {
+						switch {
+						case !ep.Hold():
+							told(ep.Drop())
 							continue
-						}
-						if last.Load() > 0 {
+						case last.Load() > 0:
 							late.Add(1)
 						}
 						ep.Begin()
-						if ep.Finish() {
-							last.Add(1)
-						}
+						told(ep.Finish())
 					}
-					if i == 0 && ep.Retire() {
-						last.Add(1)
+					if i == 0 {
+						told(ep.Retire())
 					}
 				})
 			}
+			holders.Go(func() {
+				for range 20 {
+					if ep.Watch() {
+						ep.Take()
+						told(ep.Drop())
+					} else {
+						told(ep.Unwatch())
+					}
+				}
+			})
 			holders.Wait()
 			if last.Load() != 1 || late.Load() != 0 {
 				t.Fatalf("%d were the last, %d held it after that", last.Load(), late.Load())
@@ -98,6 +141,20 @@ func TestRetire(t *testing.T) {
 			wantHeld(t, ep, 0, 0)
 		}
 	})
+}
+
+func TestWatch(t *testing.T) {
+	ep := newEndpoint()
+	ep.Watch()
+	wantHeld(t, ep, 0, 0)
+	if got := ep.Cost(0); got != 0 {
+		t.Fatalf("cost %v, want 0", got)
+	}
+	ep.Take()
+	wantHeld(t, ep, 1, 0)
+	if ep.Drop() {
+		t.Fatal("nobody retired it")
+	}
 }
 
 func TestHint(t *testing.T) {

@@ -1,0 +1,214 @@
+// Package balance is a service over many endpoints: each call goes to the better of two that are drawn at random, among
+// those that have room.
+//
+// Endpoints come from a source of changes ([discover.List], or any other), and each is dialled, again and again if need be.
+// For a call, two different endpoints are drawn, the one of lower cost (package load) is asked for a
+// permit, then the other, then all that are left; nothing is reserved on endpoints that were not chosen. The power of
+// two choices is due to Azar, Broder, Karlin and Upfal (1994) and to Mitzenmacher (1996); choosing only among endpoints
+// that are ready is how Rust's tower does it.
+//
+// A Balancer is ready when one of its endpoints is. While none is, callers wait, first come, first served, and every endpoint
+// that is not ready has one goroutine which waits for its room and hands it over; Config.MaxWait bounds the wait for a first
+// endpoint to be discovered, the context any other. An endpoint whose Acquire fails is not
+// ready now: it is asked again after what it says in its refusal, or a growing pause. One whose service is
+// [belfry.ErrClosed] is out for good.
+//
+// The context of a waiting caller never reaches the endpoints, so that what one caller starts (a connection, a
+// probe) does not end with it. A caller that leaves gives up its place at once. Cancelling a call ends its context,
+// and the call when the endpoint notices.
+//
+// A call adds no allocation if the endpoint's permit is the zero Permit, else one, and one more if its response is streamed.
+package balance
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/discover"
+	"github.com/belfry-go/belfry/internal/attempt"
+	"github.com/belfry-go/belfry/internal/backoff"
+	"github.com/belfry-go/belfry/internal/queue"
+	"github.com/belfry-go/belfry/load"
+)
+
+// A Balancer is a service over the endpoints that its source names.
+type Balancer[Req, Res any] struct {
+	dial    func(ctx context.Context, key, addr string) (belfry.Service[Req, Res], error)
+	sem     belfry.Semantics[Req, Res]
+	cfg     Config
+	backoff backoff.Exponential
+	random  rand.Source // safe for concurrent use
+	fleet   load.Fleet
+	timed   bool
+	began   time.Time
+
+	// ready is what the request path reads: the endpoints that have a service. Each set is immutable.
+	ready atomic.Pointer[set[Req, Res]]
+	// waiting mirrors waiters.Len, for the request path.
+	waiting atomic.Int32
+	// troubled mirrors how many endpoints have an error to show.
+	troubled atomic.Int32
+
+	// mu guards what follows and the part of each endpoint that says so. Nothing of others is called under it: not an endpoint's
+	// service, the dialler, the metric, a hook or a context.
+	//
+	// Whenever it is free: if callers wait, every endpoint in ready has a driver, which hands over what it
+	// is granted. A caller joins the line before the drivers are started, so it misses nothing.
+	mu      sync.Mutex
+	waiters queue.Queue[grant]
+	members map[string]*endpoint[Req, Res] // the newest of each key
+	listed  []*endpoint[Req, Res]          // all that are not over, in order of appearance
+	orphan  *endpoint[Req, Res]            // the source has taken it, and it stays because it was the last
+	usable  int                            // members and predecessors that are not closed
+	resting int                            // those of ready without a driver
+	empty   chan struct{}                  // closed while usable is 0
+	emptied time.Time                      // when usable became 0
+	source  error                          // of discovery, nil after a change
+	ended   bool                           // the source is
+	closed  bool
+	shut    chan struct{}  // closed when Close is done
+	drivers sync.WaitGroup // added to under mu, unless closed
+}
+
+// A grant is what a waiter is handed.
+type grant struct {
+	permit belfry.Permit
+	err    error
+}
+
+// New returns a Balancer over the endpoints of source, which it reads in a goroutine of its own until [Balancer.Close].
+// Every endpoint gets its service from dial, whose ctx ends when the endpoint is removed, and so must not be kept by the
+// service: the last calls outlive it. A service that has a method Close() error is closed when the endpoint is
+// removed and the last of its calls is over. sem says which calls fail and when they are over.
+//
+// It fails as [Config.Validate] does. It does not wait for endpoints: the first calls do.
+func New[Req, Res any](
+	source iter.Seq2[discover.Change, error],
+	dial func(ctx context.Context, key, addr string) (belfry.Service[Req, Res], error),
+	cfg Config,
+	sem ...belfry.Semantics[Req, Res],
+) (*Balancer[Req, Res], error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	if source == nil || dial == nil {
+		return nil, errors.New("balance: source and dial must not be nil")
+	}
+	cfg = cfg.withDefaults()
+	b := &Balancer[Req, Res]{
+		dial:    dial,
+		sem:     belfry.SemanticsOf(sem),
+		cfg:     cfg,
+		backoff: cfg.backoff(),
+		random:  concurrent(cfg.Rand),
+		fleet:   cfg.Load.Fleet(),
+		began:   time.Now(),
+		members: map[string]*endpoint[Req, Res]{},
+		empty:   make(chan struct{}),
+		shut:    make(chan struct{}),
+	}
+	b.timed = b.fleet.Timed()
+	b.ready.Store(&set[Req, Res]{})
+	b.emptied = b.began
+	close(b.empty)
+	go b.discover(source)
+	return b, nil
+}
+
+var _ belfry.Service[int, int] = (*Balancer[int, int])(nil)
+
+// Acquire reserves room on the better of two endpoints, or on another if those have none, and waits while none has.
+//
+// When there is no endpoint left to wait for, or none was discovered within MaxWait, it fails with a
+// [belfry.Rejection] around a [NoEndpointsError].
+func (b *Balancer[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
+	var pause time.Duration
+	if b.waiting.Load() == 0 {
+		permit, again, ok := b.choose(ctx)
+		if ok {
+			return permit, nil
+		}
+		pause = again
+	}
+	// What follows asks the context before it takes a lock.
+	if err := ctx.Err(); err != nil {
+		return belfry.Permit{}, b.refusal(err, pause)
+	}
+	return b.wait(ctx)
+}
+
+// Call sends req to the endpoint that permit is of.
+func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req Req) (Res, error) {
+	ep, inner := open[Req, Res](permit)
+	if tried := attempt.From(ctx); tried != nil {
+		tried.Add(&ep.Endpoint)
+	}
+	ep.Begin()
+	mark := ep.load.Start(b.now())
+	returned := false
+	defer func() {
+		if !returned { // it panicked, or ended its goroutine
+			b.answered(ep, mark, belfry.Failure, nil)
+			b.over(ep)
+		}
+	}()
+	res, err := ep.svc.Call(ctx, inner, req)
+	kind := b.sem.Judge(res, err).Kind
+	returned = true
+	b.answered(ep, mark, kind, err)
+	if err == nil && b.sem.Streams() {
+		return b.sem.Finish(res, err, func() { b.over(ep) }), nil
+	}
+	b.over(ep)
+	return res, err
+}
+
+// Release gives permit back to the endpoint that it is of.
+func (b *Balancer[Req, Res]) Release(permit belfry.Permit) {
+	ep, inner := open[Req, Res](permit)
+	b.release(ep, inner)
+}
+
+// Close removes all endpoints and refuses all callers, those who wait too, with [belfry.ErrClosed]. It waits for the
+// goroutines of the Balancer, which wait in dial and in the Acquire of endpoints under contexts that have ended, and closes the
+// services that have no calls in flight, whose errors it returns. It waits neither for calls in flight, after which
+// the remaining services are closed, nor for a source that has nothing to say; that is told to stop when it does.
+// Closing again waits for the first.
+func (b *Balancer[Req, Res]) Close() error {
+	b.mu.Lock()
+	again := b.closed
+	b.closed = true
+	eps := b.removeAll()
+	b.failWaiters(errClosed)
+	b.mu.Unlock()
+	if again {
+		<-b.shut
+		return nil
+	}
+	defer close(b.shut)
+	for _, ep := range eps {
+		ep.cancel()
+	}
+	b.drivers.Wait()
+	var errs []error
+	for _, ep := range eps {
+		if ep.Retire() {
+			errs = append(errs, b.bury(ep))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// now is the time since b began, in microseconds, or 0 if nobody wants to know.
+func (b *Balancer[Req, Res]) now() int64 {
+	if !b.timed {
+		return 0
+	}
+	return time.Since(b.began).Microseconds()
+}

@@ -1,0 +1,68 @@
+//go:build !race
+
+package balance_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/internal/attempt"
+	"github.com/belfry-go/belfry/load"
+)
+
+func TestAllocs(t *testing.T) {
+	stream := belfry.Semantics[int, int]{Until: func(res int, done func()) int { done(); return res }}
+	for _, c := range []struct {
+		name string
+		cfg  balance.Config
+		dial func() service
+		sem  []belfry.Semantics[int, int]
+		want float64
+	}{
+		{"endpoints with nothing to remember, PeakEWMA", balance.Config{}, echo, nil, 0},
+		{"endpoints with nothing to remember, Pending", balance.Config{Load: load.Pending{}}, echo, nil, 0},
+		{"endpoints with something to remember", balance.Config{}, func() service { return remembering{echo()} }, nil, 1},
+		{"streamed responses", balance.Config{}, echo, []belfry.Semantics[int, int]{stream}, 1},
+	} {
+		b := ready(t, 3, c.cfg, c.dial, c.sem...)
+		ctx := context.Background()
+		got := testing.AllocsPerRun(200, func() {
+			if _, err := belfry.Do(ctx, b, 1); err != nil {
+				t.Error(err)
+			}
+			if _, err := belfry.TryDo(ctx, b, 1); err != nil {
+				t.Error(err)
+			}
+		})
+		if got/2 != c.want {
+			t.Errorf("%s: %v allocations a call, want %v", c.name, got/2, c.want)
+		}
+	}
+	t.Run("a later attempt", func(t *testing.T) {
+		b := ready(t, 3, balance.Config{}, echo)
+		first := testing.AllocsPerRun(200, func() {
+			ctx := &attempt.Context{Context: context.Background()}
+			ctx.Set.Add(b)
+			if _, err := belfry.Do(ctx, b, 1); err != nil {
+				t.Error(err)
+			}
+		})
+		if first != 2 { // the context, and the one that does not let endpoints wait but knows the attempts
+			t.Errorf("%v allocations, want 2", first)
+		}
+	})
+	t.Run("a refusal", func(t *testing.T) {
+		b := ready(t, 3, balance.Config{}, func() service { return &once{service: echo()} })
+		ctx := belfry.NoWait(context.Background())
+		got := testing.AllocsPerRun(200, func() {
+			if _, err := b.Acquire(ctx); err == nil {
+				t.Error("there was room")
+			}
+		})
+		if got != 1 {
+			t.Errorf("%v allocations, want 1, the error", got)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+package balance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/internal/attempt"
+	"github.com/belfry-go/belfry/internal/pick"
+)
+
+// noWait is the context under which endpoints are asked. It keeps nothing of the caller's.
+var noWait = belfry.NoWait(context.Background())
+
+// choose asks endpoints for a permit, the better of two first. If all refuse it reports how long to wait before another try, as
+// far as they say.
+func (b *Balancer[Req, Res]) choose(ctx context.Context) (permit belfry.Permit, again time.Duration, ok bool) {
+	s := b.ready.Load()
+	tried, ask := attempt.From(ctx), noWait
+	if tried != nil {
+		ask = belfry.NoWait(ctx) // an endpoint may be a balancer too
+	}
+	first, second := pick.Better(b.now(), b.random, s.picks, tried)
+	hurry := eagerness{}
+	for _, i := range [...]int{first, second} {
+		if i == pick.None {
+			continue
+		}
+		permit, err := b.ask(ask, s.eps[i])
+		if err == nil {
+			return permit, 0, true
+		}
+		hurry.note(err)
+	}
+	return b.chooseAmongRest(ask, s, first, second, tried, hurry)
+}
+
+// chooseAmongRest asks all that were not drawn.
+func (b *Balancer[Req, Res]) chooseAmongRest(ask context.Context, s *set[Req, Res], first, second int, tried *attempt.Set, hurry eagerness) (belfry.Permit, time.Duration, bool) {
+	rest := pick.NewRest(b.random, s.picks, first, second, tried)
+	for i := rest.Next(); i != pick.None; i = rest.Next() {
+		permit, err := b.ask(ask, s.eps[i])
+		if err == nil {
+			return permit, 0, true
+		}
+		hurry.note(err)
+	}
+	return belfry.Permit{}, hurry.pause, false
+}
+
+// ask asks one endpoint for a permit, under a context that does not let it wait.
+func (b *Balancer[Req, Res]) ask(ctx context.Context, ep *endpoint[Req, Res]) (belfry.Permit, error) {
+	granted := false
+	defer func() {
+		if !granted {
+			ep.Hint(false)
+			b.drop(ep)
+		}
+	}()
+	if !ep.Hold() {
+		return belfry.Permit{}, belfry.ErrNotReady
+	}
+	inner, err := ep.svc.Acquire(ctx)
+	if err != nil {
+		b.refused(ep, err)
+		return belfry.Permit{}, err
+	}
+	granted = true
+	return ep.seal(inner), nil
+}
+
+// refused looks at why an endpoint that was not to wait gave no permit. That it has no room is usual; anything else
+// is for its driver, which tries again after a pause.
+func (b *Balancer[Req, Res]) refused(ep *endpoint[Req, Res], err error) {
+	if r, ok := err.(*belfry.Rejection); ok && r.Err == belfry.ErrNotReady { //nolint:errorlint // the usual case, without a search
+		return
+	}
+	switch {
+	case errors.Is(err, belfry.ErrNotReady):
+	case errors.Is(err, belfry.ErrClosed):
+		b.lose(ep, err)
+	case !ep.troubled.Load(): // its driver is not at it yet
+		b.trouble(ep, err)
+	}
+}
+
+// An eagerness is how long it takes until another try is worth it: as long as the shortest pause that was asked for, if every
+// refusal asks for one.
+type eagerness struct {
+	pause   time.Duration
+	unknown bool
+}
+
+func (e *eagerness) note(err error) {
+	if e.unknown {
+		return
+	}
+	after := belfry.RetryAfter(err)
+	switch {
+	case after <= 0:
+		*e = eagerness{unknown: true}
+	case e.pause == 0 || after < e.pause:
+		e.pause = after
+	}
+}

@@ -1,0 +1,98 @@
+package balance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/belfry-go/belfry/internal/backoff"
+	"github.com/belfry-go/belfry/load"
+)
+
+// Config says how a [Balancer] works. The zero value is ready to use.
+type Config struct {
+	// Load is how the cost of endpoints is measured. Nil means load.PeakEWMA{}.
+	Load load.Metric
+	// MaxWait bounds how long callers wait while no endpoint is known but one may still be discovered.
+	// 0 means 5 s.
+	MaxWait time.Duration
+	// AllowEmpty lets the source take the last endpoint. Without it, that one stays until another is there: a
+	// source that suddenly knows none is more often broken than right.
+	AllowEmpty bool
+	// MinBackoff is the first pause after an endpoint could not be dialled, or its Acquire failed. Pauses double,
+	// and chance shortens each. 0 means 100 ms, else it is at least 1 ms.
+	MinBackoff time.Duration
+	// MaxBackoff is the longest pause, unless the endpoint asks for a longer one. 0 means 10 s, or MinBackoff if that is more.
+	MaxBackoff time.Duration
+	// Rand draws the endpoints; it need not be safe for concurrent use. Nil means the runtime's own source.
+	Rand rand.Source
+	// OnEvent is told what happens to endpoints and their source, from several goroutines at once, and must
+	// not wait for long. A panic in it is lost. Nil means nobody.
+	OnEvent func(Event)
+}
+
+const (
+	defaultMaxWait    = 5 * time.Second
+	defaultMinBackoff = 100 * time.Millisecond
+	defaultMaxBackoff = 10 * time.Second
+)
+
+// Validate says which field is out of range.
+func (c Config) Validate() error {
+	if c.MaxWait < 0 {
+		return fmt.Errorf("balance: max wait must not be negative, got %v", c.MaxWait)
+	}
+	if err := c.withDefaults().backoff().Validate(); err != nil {
+		return fmt.Errorf("balance: back-off: %w", err)
+	}
+	if c.Load != nil {
+		return c.Load.Validate()
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Load == nil {
+		c.Load = load.PeakEWMA{}
+	}
+	if c.MaxWait == 0 {
+		c.MaxWait = defaultMaxWait
+	}
+	if c.MinBackoff == 0 {
+		c.MinBackoff = defaultMinBackoff
+	}
+	if c.MaxBackoff == 0 {
+		c.MaxBackoff = max(defaultMaxBackoff, c.MinBackoff)
+	}
+	return c
+}
+
+func (c Config) backoff() backoff.Exponential {
+	return backoff.Exponential{Min: c.MinBackoff, Max: c.MaxBackoff}
+}
+
+// runtimeSource is the runtime's own source of random numbers.
+type runtimeSource struct{}
+
+func (runtimeSource) Uint64() uint64 { return rand.Uint64() }
+
+// concurrent returns source made safe for concurrent use.
+func concurrent(source rand.Source) rand.Source {
+	if source == nil {
+		return runtimeSource{}
+	}
+	return &lockedSource{source: source}
+}
+
+// A lockedSource hands its numbers out one by one.
+type lockedSource struct {
+	mu     sync.Mutex
+	source rand.Source
+}
+
+func (s *lockedSource) Uint64() uint64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.source.Uint64()
+}

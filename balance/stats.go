@@ -1,0 +1,131 @@
+package balance
+
+import "time"
+
+// A State is where an endpoint is in its life.
+type State uint8
+
+const (
+	// Dialling has no service yet.
+	Dialling State = iota
+	// BackingOff waits before it is dialled, or its Acquire is tried, again.
+	BackingOff
+	// NotReady has a service that had no room when last asked.
+	NotReady
+	// Ready had room when last asked or used.
+	Ready
+	// Closed has a service that is closed for good.
+	Closed
+	// Draining is removed, and has calls in flight or permits out.
+	Draining
+
+	states
+)
+
+// String returns the state in words.
+func (s State) String() string {
+	switch s {
+	case Dialling:
+		return "dialling"
+	case BackingOff:
+		return "backing off"
+	case NotReady:
+		return "not ready"
+	case Ready:
+		return "ready"
+	case Closed:
+		return "closed"
+	case Draining:
+		return "draining"
+	case states:
+	}
+	return "unknown"
+}
+
+// Stats is what there is to see of a Balancer.
+type Stats struct {
+	// Endpoints is all endpoints in order of appearance, removed ones too until their last call is over. While a
+	// key moves to another address it is there twice.
+	Endpoints []EndpointStats
+	// Waiting is the number of callers in line.
+	Waiting int
+	// Discovery is the last error of the source, nil if it has made a change since.
+	Discovery error
+	// Final says that the source has ended.
+	Final bool
+}
+
+// EndpointStats is what there is to see of an endpoint.
+type EndpointStats struct {
+	Key, Addr string
+	State     State
+	// InFlight is the number of calls that are not over.
+	InFlight int
+	// Reserved is the number of permits granted and not spent, and of callers asking for one right now.
+	Reserved int
+	// Cost is what choosing compares; 0 if it was not dialled yet.
+	Cost float64
+	// Latency is what the metric estimates that a call takes, 0 if it does not.
+	Latency time.Duration
+	// Successes, Failures and Ignored count the calls that have returned.
+	Successes, Failures, Ignored uint64
+	// Err is why it is not ready: the last error of dialling it or of its Acquire. Nil if it was ready after that.
+	Err error
+	// Failure is the error of the last call that failed with one, whatever came after.
+	Failure error
+}
+
+// Stats returns what there is to see. It costs a look at every endpoint.
+func (b *Balancer[Req, Res]) Stats() Stats {
+	now := b.now()
+	b.mu.Lock()
+	s := Stats{Waiting: b.waiters.Len(), Discovery: b.source, Final: b.ended}
+	eps := make([]*endpoint[Req, Res], len(b.listed))
+	copy(eps, b.listed)
+	for _, ep := range eps {
+		s.Endpoints = append(s.Endpoints, EndpointStats{Key: ep.key, Addr: ep.addr, State: ep.state(), Err: ep.err})
+	}
+	dialled := make([]bool, len(eps))
+	for i, ep := range eps {
+		dialled[i] = ep.svc != nil
+	}
+	b.mu.Unlock()
+	for i, ep := range eps { // the metric is not asked under the lock
+		ep.measure(&s.Endpoints[i], now, dialled[i])
+	}
+	return s
+}
+
+// measure adds what is counted without the balancer's mu.
+func (ep *endpoint[Req, Res]) measure(s *EndpointStats, now int64, dialled bool) {
+	holders, calls := ep.Held()
+	s.InFlight, s.Reserved = calls, holders-calls
+	s.Successes, s.Failures, s.Ignored = ep.successes.Load(), ep.failures.Load(), ep.ignored.Load()
+	if err := ep.failure.Load(); err != nil {
+		s.Failure = *err
+	}
+	if dialled {
+		s.Cost, s.Latency = ep.Cost(now), ep.load.Latency(now)
+	}
+}
+
+// state is ep's as it is shown. mu is held.
+func (ep *endpoint[Req, Res]) state() State {
+	switch ep.phase {
+	case dialling:
+		return Dialling
+	case backingOff:
+		if !ep.Hinted() { // else the request path has found it ready before its driver did
+			return BackingOff
+		}
+	case lost:
+		return Closed
+	case removed:
+		return Draining
+	case up:
+	}
+	if ep.Hinted() {
+		return Ready
+	}
+	return NotReady
+}
