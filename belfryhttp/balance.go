@@ -1,0 +1,65 @@
+package belfryhttp
+
+import (
+	"context"
+	"iter"
+	"net/http"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/discover"
+)
+
+// Balance returns a service over the servers that source names by their base URLs, such as "https://a:8443/api", or by host and
+// port, which means http. A request's scheme and host are replaced by those of the endpoint that it goes to, the
+// base path is put before its own, and its Host becomes the endpoint's unless PreserveHost is set.
+//
+// Each endpoint has a transport of its own, a clone of Config.Transport, so that removing it can close its idle
+// connections. It connects when it is first used; an endpoint to which there is no connection fails calls that were not sent, which
+// cost it its rank, and may go elsewhere in a retry whatever their method.
+//
+// Balance reads all of cfg but BodyBuffer. It fails if either Config is not valid.
+func Balance(source iter.Seq2[discover.Change, error], b balance.Config, cfg ...Config) (*balance.Balancer[*http.Request, *http.Response], error) {
+	c, err := only(cfg)
+	if err != nil {
+		return nil, err
+	}
+	dial := func(_ context.Context, _, addr string) (belfry.Service[*http.Request, *http.Response], error) {
+		return c.endpoint(addr)
+	}
+	return balance.New(source, dial, b, Semantics(c))
+}
+
+// endpoint returns the service of the server at addr.
+func (c *Config) endpoint(addr string) (belfry.Service[*http.Request, *http.Response], error) {
+	base, err := parseBase(addr)
+	if err != nil {
+		return nil, err
+	}
+	leaf := Transport(c.newTransport())
+	leaf.rewrite = func(out *http.Request) { rewrite(out, base, c.PreserveHost) }
+	if c.PerEndpoint == nil {
+		return leaf, nil
+	}
+	return &closing{c.PerEndpoint(leaf), leaf}, nil
+}
+
+// A closing is a layered endpoint that can be closed.
+type closing struct {
+	belfry.Service[*http.Request, *http.Response]
+	leaf *Leaf
+}
+
+// Close closes the endpoint's idle connections.
+func (c *closing) Close() error { return c.leaf.Close() }
+
+func (c *Config) newTransport() *http.Transport {
+	if c.Transport == nil {
+		return NewTransport(c.IdleConns)
+	}
+	t := c.Transport.Clone()
+	if t.MaxIdleConnsPerHost == 0 {
+		t.MaxIdleConnsPerHost = c.IdleConns
+	}
+	return t
+}
