@@ -160,7 +160,7 @@ func TestNewStackKnowsHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := client.Get(server.URL); !errors.Is(err, belfry.ErrNotReady) {
-		t.Errorf("C2 a second call while the first one's body is unread: %v", err)
+		t.Errorf("a second call while the first one's body is unread: %v", err)
 	}
 	res.Body.Close()
 	if res, err = client.Get(server.URL); err != nil {

@@ -337,14 +337,14 @@ func TestBodiesOutliveTheirAttempt(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if limiter.Stats().InFlight != 1 {
-			t.Error("C2 the place is free although the body is unread")
+			t.Error("the place is free although the body is unread")
 		}
 		got, err := io.ReadAll(res.Body)
 		if err != nil || !bytes.Equal(got, big) {
 			t.Errorf("read %d bytes of %d, %v", len(got), len(big), err)
 		}
 		if limiter.Stats().InFlight != 0 {
-			t.Error("C1 the place is not free although the body was read to its end")
+			t.Error("the place is not free although the body was read to its end")
 		}
 	})
 }
