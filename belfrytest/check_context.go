@@ -1,8 +1,6 @@
 package belfrytest
 
-import (
-	"context"
-)
+import "context"
 
 // What rule 5 says.
 
@@ -19,6 +17,7 @@ func checkWaitEnds(r *trial) {
 	}
 }
 
+// The call is stubborn, so that a layer which leaves when its context ends is seen to leave too early.
 func checkCallContext(r *trial) {
 	r.setup(1, 3)
 	wait, endWait := r.ctx("Acquire")
@@ -58,6 +57,7 @@ func checkCallContext(r *trial) {
 	r.await(o)
 }
 
+// Time passes between the methods, and each has a context of its own, so that what was kept is used too late.
 func checkContextKept(r *trial) {
 	r.setup(1, 3)
 	for range r.between(1, 3) {

@@ -33,6 +33,7 @@ func checkTransient(r *trial) {
 	}
 }
 
+// The inner service refuses everything, and the clock stands still for who does not pause.
 func checkHammering(r *trial) {
 	r.setup(1, 3)
 	r.inner.failAlways(true)

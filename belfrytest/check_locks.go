@@ -8,6 +8,7 @@ import (
 
 // What rule 8 says.
 
+// First one caller at a time, so that what is found is called by its name, then several.
 func checkLocksInward(r *trial) {
 	r.setup(2, 4)
 	r.step("while other callers use the layer whenever it calls inward")
@@ -46,6 +47,7 @@ func (r *trial) passer() *op {
 	return r.do(ctx, req)
 }
 
+// A lock that is held while waiting shows when the next one comes: it stops the clock, and watch finds that.
 func checkLocksWaiting(r *trial) {
 	r.setup(1, 3)
 	r.step("while a caller waits")
@@ -75,8 +77,4 @@ func checkGoexit(r *trial) {
 	if o.called && o.err == nil && o.panic == nil && !o.exited && len(r.inner.tries(req)) > 0 {
 		r.fail("the inner Call %s, and Call returned (%d, nil)", how, o.res)
 	}
-}
-
-func (e ending) String() string {
-	return [...]string{"answered", "failed", "refused", "panicked", "ended by Goexit"}[e]
 }

@@ -45,13 +45,14 @@ func (r *trial) atRest() {
 	case len(held) > room:
 		r.blame(3, "at rest, %d callers were admitted, where there is room for %d", len(held), room)
 	case len(held) < room && r.c.mixed && !r.traits.has(Refuses) && r.shortAt(room-len(held)):
-		r.failRule(4, "(or rule 2): at rest, %d of %d callers get in: the rest of the room is still reserved", len(held), room)
+		r.failRule(4, "at rest, %d of %d callers get in: the rest is still reserved (unless that is rule 2: among all that went on it cannot be told)", len(held), room)
 	case len(held) < room && !r.traits.has(Refuses):
 		r.blame(3, "at rest, NoWait was granted %s, where %d are free", permits(len(held)), room)
 	}
 	r.releaseAll(held)
 }
 
+// Everything is taken, so that who would wait does. No time passes: a sleep is a wait too.
 func checkNoWaitReturns(r *trial) {
 	r.setup(1, 3)
 	full := false
@@ -125,6 +126,7 @@ func deriveNoWait(ctx context.Context, name string) (context.Context, context.Ca
 	return noWait, func() {}
 }
 
+// Release and NoWait come in one go, before the waiter whose turn it is has had time to run.
 func checkNoBarging(r *trial) {
 	r.setup(1, 3)
 	if r.room() == unlimited {
@@ -149,6 +151,7 @@ func checkNoBarging(r *trial) {
 	}
 }
 
+// Wake-ups get lost when two places become free at once, or by one of several ways.
 func checkWoken(r *trial) {
 	r.setup(1, 4)
 	if r.room() != unlimited && r.chance(3) {
@@ -196,6 +199,7 @@ func (r *trial) stillWaiting(gates []*gated) {
 	}
 }
 
+// Layers that acquire inside Call look at the context first. Others pass on what they get.
 func checkDead(r *trial) {
 	r.setup(1, 3)
 	ctx, cancel := r.ctx("Call")

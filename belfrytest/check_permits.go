@@ -1,8 +1,6 @@
 package belfrytest
 
-import (
-	"time"
-)
+import "time"
 
 // What rules 1 and 2 say.
 
@@ -11,6 +9,7 @@ func checkSpent(r *trial) {
 	r.spend()
 }
 
+// A layer that takes a foreign permit for its own does so when the other is one of its own kind.
 func checkNested(r *trial) {
 	r.inner.zero = r.chance(2)
 	r.inner.capacity = r.between(1, 3)
@@ -69,6 +68,7 @@ func (r *trial) spendOne(a *op, way int, how ending) *op {
 	return o
 }
 
+// The first callers come one after the other: what goes wrong then is another rule's business.
 func checkConcurrent(r *trial) {
 	r.setup(2, 5)
 	var alone []*op

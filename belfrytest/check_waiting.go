@@ -122,6 +122,7 @@ func (r *trial) refusedAcquire() {
 	r.allFree("after Acquires were refused under NoWait")
 }
 
+// Places become free one at a time, so that there is only one right order.
 func checkOrder(r *trial) {
 	if r.traits.has(Reorders) {
 		return

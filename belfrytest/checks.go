@@ -31,7 +31,7 @@ var checks = []*check{
 	{rule: 8, name: "a panic or Goexit is no success", run: checkGoexit},
 	{rule: 2, name: "Call and Release spend the permit whatever happens", run: checkSpent},
 	{rule: 2, name: "the layer over itself knows its own permits", run: checkNested},
-	{rule: 1, name: "callers do not get in each other's way", run: checkConcurrent},
+	{rule: 1, name: "callers do not disturb each other", run: checkConcurrent},
 	{rule: 3, name: "NoWait grants all that is free and no more", run: checkNoWaitGrants},
 	{rule: 3, name: "NoWait does not wait", run: checkNoWaitReturns},
 	{rule: 3, name: "NoWait does not overtake a waiter", run: checkNoBarging},

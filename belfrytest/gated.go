@@ -1,8 +1,6 @@
 package belfrytest
 
-import (
-	"context"
-)
+import "context"
 
 // A gated op is a Do whose call lasts until the gate is opened.
 type gated struct {

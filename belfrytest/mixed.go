@@ -28,13 +28,14 @@ func checkMixed(r *trial) {
 			break
 		}
 	}
-	if held, running := r.inner.sees(); !r.await(ops...) && held < r.inner.capacity && running == 0 {
+	done := r.await(ops...)
+	if held, running := r.inner.sees(); !done && held < r.inner.capacity && running == 0 {
 		r.failRule(3, "a caller still waits although nothing else goes on and %s free", permits(r.inner.capacity-held))
 	}
 	r.inner.failAlways(false)
 	r.settle()
 	if held, _ := r.inner.sees(); held > 0 && !r.off[2] {
-		r.failRule(4, "(or rule 2): %s neither spent nor given back", permits(held))
+		r.failRule(4, "%s neither spent nor given back (unless that is rule 2: among all that went on it cannot be told)", permits(held))
 		return
 	}
 	if !r.off[1] && !r.off[3] {

@@ -210,7 +210,7 @@ func (r *trial) watched(ctx context.Context, name string) *watched {
 func (r *trial) ctx(name string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithValue(context.Background(), markKey{}, name))
 	r.mu.Lock()
-	r.cancels = append(r.cancels, cancel)
+	r.ends = append(r.ends, cancel)
 	over := r.over
 	r.mu.Unlock()
 	if over {

@@ -36,6 +36,19 @@ func TestSeed(t *testing.T) {
 	}
 }
 
+func TestHiddenState(t *testing.T) {
+	t.Run("D63 a service that keeps its caller's permit is found", func(t *testing.T) {
+		for _, p := range plantedLayers {
+			if p.name != "keeps the permit in the service" {
+				continue
+			}
+			if v := find(t, p.suite()); v == nil || v.rule != 1 {
+				t.Errorf("the suite found %+v, want rule 1 broken", v)
+			}
+		}
+	})
+}
+
 func TestTraitsJoin(t *testing.T) {
 	got := join([]Trait{Late, Caps(5), Reorders, Caps(3), Caps(4)})
 	if !got.has(Late) || !got.has(Reorders) || got.has(Sheds) || got.caps != 3 {

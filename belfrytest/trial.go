@@ -15,28 +15,29 @@ import (
 	"github.com/belfry-go/belfry"
 )
 
-// A trial is one run of one check, on a fresh layer in a bubble of its own.
+// A trial is one run of one check, on a fresh layer in a bubble of its own. The check runs in the bubble's first goroutine,
+// the driver; callers have goroutines of theirs.
 type trial struct {
 	*suite
-	c       *check
-	seed    uint64
-	t       *testing.T // the bubble's
-	rand    *rand.Rand // for the driver alone
-	inner   *inner
-	svc     belfry.Service[int, int]
-	stops   []func()
-	cancels []context.CancelFunc
-	last    int // the latest request
-	begun   time.Time
+	c     *check
+	seed  uint64     // of rand, with the check's name
+	t     *testing.T // the bubble's
+	rand  *rand.Rand // for the driver alone
+	inner *inner
+	svc   belfry.Service[int, int]
+	stops []func()
+	last  int // the latest request
 
 	driver  atomic.Pointer[string] // the number of its goroutine
 	doing   atomic.Pointer[string] // what the driver is at, for a trial that is stuck
 	knocks  atomic.Int32           // how many calls inward make another goroutine use the layer
 	knocked atomic.Bool            // one is at it
-	mu      sync.Mutex
-	ops     []*op
-	over    bool // contexts end as soon as they begin
-	found   []violation
+
+	mu    sync.Mutex // guards what follows
+	ops   []*op
+	ends  []context.CancelFunc
+	over  bool // contexts end as soon as they begin
+	found []violation
 }
 
 // trial runs c once and returns what was found wrong, in order of time. A layer that blocks on a mutex stops virtual
@@ -105,7 +106,6 @@ func (r *trial) stuck(what string, members []string) {
 }
 
 func (r *trial) run() {
-	r.begun = time.Now()
 	r.step("while setting up")
 	r.inner = newInner(r)
 	defer r.end()
@@ -132,10 +132,10 @@ func (r *trial) end() {
 	r.knocks.Store(0)
 	r.mu.Lock()
 	r.over = true
-	cancels := r.cancels
+	ends := r.ends
 	r.mu.Unlock()
-	for _, cancel := range cancels {
-		cancel()
+	for _, end := range ends {
+		end()
 	}
 	r.inner.abort()
 	r.wait()
@@ -193,7 +193,6 @@ func (r *trial) failRule(rule int, format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	text := fmt.Sprintf("rule %d: ", rule) + fmt.Sprintf(format, args...)
-	text = strings.Replace(text, ": (or", " (or", 1)
 	r.found = append(r.found, violation{check: r.c, rule: rule, text: text, seed: r.seed})
 }
 
