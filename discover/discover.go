@@ -1,5 +1,19 @@
 // Package discover says which endpoints there are. A source is any iter.Seq2[Change, error]: a sequence of endpoints that
-// come and go, with an error where a change could not be learned. [List] is the source of a fixed set.
+// come and go, with an error where a change could not be learned. [List] is the source of a fixed set, [DNS] and [SRV] look
+// names up, [File] reads a file. [Merge] makes one source of several, and [Parse] makes one of what a
+// configuration says.
+//
+// # Sources that look again
+//
+// DNS, SRV and File learn whole sets, again and again. From one set to the next they yield the inserts and then the removes,
+// each in alphabetical order. If there is no difference they name one endpoint again, each in its turn, so that they learn
+// within an interval that nobody reads any more, and the reader learns that the last error is over.
+//
+// A look that fails yields an error and keeps the last known set. So does one that finds nobody, unless [Config].AllowEmpty is
+// set, in which case all are removed; a balancer then has to allow that too, or it keeps the last of them.
+//
+// The next look comes after [Config].Interval, shortened by chance; after a failure earlier: within a second, then two, four and
+// so on up to the interval, each shortened by chance to anything ("full jitter").
 //
 // # Writing a source
 //
