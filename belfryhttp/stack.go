@@ -12,7 +12,7 @@ func NewStack(cfg ...Config) stack.Stack[*http.Request, *http.Response] {
 	s := stack.New[*http.Request, *http.Response]()
 	c, err := only(cfg)
 	if err != nil {
-		return s.Layer(err.Error(), nil)
+		return s.Fail("belfryhttp", err)
 	}
 	return s.Semantics(Semantics(c))
 }

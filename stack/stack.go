@@ -74,7 +74,7 @@ func (s Stack[Req, Res]) Semantics(sem belfry.Semantics[Req, Res]) Stack[Req, Re
 // budget may serve several stacks. Nil is refused by Build.
 func (s Stack[Req, Res]) Budget(b *budget.Budget) Stack[Req, Res] {
 	if b == nil {
-		return s.add(step[Req, Res]{name: "budget", err: errors.New("must not be nil")})
+		return s.Fail("budget", errors.New("must not be nil"))
 	}
 	s.budget = b
 	return s
@@ -89,6 +89,15 @@ func (s Stack[Req, Res]) Layer(name string, layer belfry.Layer[Req, Res]) Stack[
 		st.err = errors.New("layer must not be nil")
 	}
 	return s.add(st)
+}
+
+// Fail adds a mistake under a name, for whoever prepares a stack for others out of settings that may be wrong: Build
+// reports it with those of the layers. A nil err adds nothing.
+func (s Stack[Req, Res]) Fail(name string, err error) Stack[Req, Res] {
+	if err == nil {
+		return s
+	}
+	return s.add(step[Req, Res]{name: name, err: err})
 }
 
 // add returns s with st as its innermost layer. The steps are copied, for s may have other descendants.

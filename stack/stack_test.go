@@ -125,6 +125,7 @@ func TestMistakes(t *testing.T) {
 			"nil things", stack.New[int, int]().Layer("mine", nil).Limiter(nil).Budget(nil).RetryPolicy(nil), leaf,
 			[]string{"layer 1, mine", "layer 2, concurrency limit", "layer 3, budget", "layer 4, retry"},
 		},
+		{"a mistake of whoever prepared it", stack.New[int, int]().Fail("mine", nil).Fail("yours", errors.New("boom")), leaf, []string{"layer 1, yours: boom"}},
 		{"two Configs", stack.New[int, int]().Timeout(time.Second, timeout.Config{}, timeout.Config{}), leaf, []string{"at most one Config, got 2"}},
 		{"a layer without a result", stack.New[int, int]().Layer("mine", func(belfry.Service[int, int]) belfry.Service[int, int] { return nil }), leaf, []string{"mine returned no service"}},
 	} {
