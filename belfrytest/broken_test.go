@@ -439,6 +439,7 @@ var plantedLayers = []planted{
 			return inner.Acquire(ctx)
 		}
 	})},
+	{name: "holds a lock while it leaves the line", rule: 8, build: misbuilt(2, faults{lockToLeave: true}), traits: []Trait{Caps(2)}},
 	{name: "holds a lock that Stats needs", rule: 8, build: func(_ testing.TB, inner inside) (inside, func()) {
 		return &counted{inside: inner}, nil
 	}},

@@ -8,7 +8,7 @@ import (
 
 // What rule 8 says.
 
-// First one caller at a time, so that what is found is called by its name, then several.
+// First one caller at a time, so that what is found is called by its name, then several, then some who wait.
 func checkLocksInward(r *trial) {
 	r.setup(2, 4)
 	r.step("while other callers use the layer whenever it calls inward")
@@ -25,6 +25,14 @@ func checkLocksInward(r *trial) {
 			}
 		}
 		r.await(ops...)
+	}
+	r.knocks.Store(knocks)
+	gates := r.crowdBehind(2) // one of whom leaves, the other is served
+	gates[len(gates)-1].cancel()
+	r.await(gates[len(gates)-1].op)
+	for _, g := range gates {
+		g.open()
+		r.await(g.op)
 	}
 }
 

@@ -17,28 +17,33 @@ func checkNested(r *trial) {
 	r.spend()
 }
 
+// The ways to use a permit; those from "called" on are calls that end in each way there is.
+const (
+	givenBack = iota
+	calledDead
+	calledCancelled
+	calledLate
+	called
+)
+
 // spend uses permits one after the other, all in one way.
 func (r *trial) spend() {
-	way := r.kind(int(exits) + 4)
-	how := answers
-	var after string
-	switch way {
-	case 0:
-		after = "after permits were given back unused"
-	case 1:
-		after = "after calls under a context that was done"
-	case 2:
-		after = "after calls that were cancelled"
-	default:
-		how = ending(way - 3)
-		after = "after calls that " + how.String()
+	way := r.kind(called + int(exits) + 1)
+	after := map[int]string{
+		givenBack:       "after permits were given back unused",
+		calledDead:      "after calls under a context that was done",
+		calledCancelled: "after calls that were cancelled",
+		calledLate:      "after calls on permits that were a minute old",
+	}[way]
+	if way >= called {
+		after = "after calls that " + ending(way-called).String()
 	}
 	for range r.between(1, 5) {
 		a := r.acquire(r.live())
 		if !r.await(a) || !a.granted {
 			continue
 		}
-		if o := r.spendOne(a, way, how); !r.await(o) {
+		if o := r.spendOne(a, way); !r.await(o) {
 			r.fail("%s: Call or Release did not return", after)
 			return
 		}
@@ -46,26 +51,26 @@ func (r *trial) spend() {
 	r.allFree(after)
 }
 
-func (r *trial) spendOne(a *op, way int, how ending) *op {
-	if way == 0 {
-		return r.release(a)
-	}
+func (r *trial) spendOne(a *op, way int) *op {
 	ctx, cancel := r.ctx("Call")
 	req := r.request()
-	p := plan{ends: []ending{how}}
-	if way == 2 {
-		p.takes = time.Minute
-	}
-	r.inner.plan(req, p)
-	if way == 1 {
+	switch way {
+	case givenBack:
+		return r.release(a)
+	case calledDead:
 		cancel()
-	}
-	o := r.call(ctx, a, req)
-	if way == 2 {
+	case calledCancelled:
+		r.inner.plan(req, plan{takes: time.Minute})
+		o := r.call(ctx, a, req)
 		r.wait()
 		cancel()
+		return o
+	case calledLate:
+		r.settle()
+	default:
+		r.inner.plan(req, plan{ends: []ending{ending(way - called)}})
 	}
-	return o
+	return r.call(ctx, a, req)
 }
 
 // The first callers come one after the other: what goes wrong then is another rule's business.

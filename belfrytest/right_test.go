@@ -19,6 +19,7 @@ import (
 type turnstile struct {
 	belfry.Service[int, int]
 	faults faults
+	mu     sync.Mutex
 	state  chan turnstileState // holds the one state: a lock that stops no clock
 }
 
@@ -36,6 +37,7 @@ type faults struct {
 	barge, lifo                            bool
 	deafToRelease, deafToCancel            bool
 	plainRefusal, namelessRefusal, noCause bool
+	lockToLeave                            bool
 }
 
 func newTurnstile(n int) Builder { return misbuilt(n, faults{}) }
@@ -57,6 +59,8 @@ func (s *turnstile) Acquire(ctx context.Context) (belfry.Permit, error) {
 
 func (s *turnstile) enter(ctx context.Context) error {
 	ended := ctx.Err()
+	s.mu.Lock()   // which is for one fault only
+	s.mu.Unlock() //nolint:staticcheck // it is about who else has it
 	st := <-s.state
 	least := 1
 	if s.faults.keepOne && isNoWait(ctx) {
@@ -109,6 +113,11 @@ func (s *turnstile) enterAgain(ctx context.Context) error {
 }
 
 func (s *turnstile) giveUp(ctx context.Context, turn chan struct{}) error {
+	if s.faults.lockToLeave {
+		s.mu.Lock()
+		_ = ctx.Err()
+		s.mu.Unlock()
+	}
 	ended := ctx.Err()
 	if s.faults.leakOnCancel {
 		return s.refuse(ended)
