@@ -48,7 +48,7 @@ func TestCancel(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		calls := []<-chan result{call(ctx, svc, "1"), call(ctx, svc, "2"), call(ctx, svc, "3")}
-		time.Sleep(time.Second)
+		elapse(time.Second)
 		for _, c := range calls {
 			refused(t, done(t, "a call", c).err, "context done while waiting", context.DeadlineExceeded)
 		}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/buffer"
@@ -22,6 +23,12 @@ type (
 func bubble(t *testing.T, name string, f func(t *testing.T)) {
 	t.Helper()
 	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// elapse lets virtual time pass, and happen what then does. Outside a bubble it panics.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 type result struct {

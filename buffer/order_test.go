@@ -89,14 +89,14 @@ func TestOrder(t *testing.T) {
 		for _, order := range []buffer.Order{buffer.FIFO, buffer.LIFO} {
 			q := newQueue(t, 10, buffer.Config{Order: order, MaxWait: time.Second})
 			q.come("1")
-			time.Sleep(400 * time.Millisecond)
+			elapse(400 * time.Millisecond)
 			q.come("2", "3")
-			time.Sleep(600*time.Millisecond - 1)
+			elapse(600*time.Millisecond - 1)
 			q.expire()
-			time.Sleep(time.Nanosecond)
+			elapse(time.Nanosecond)
 			q.expire("1") // inside
 			q.come("4")
-			time.Sleep(400 * time.Millisecond)
+			elapse(400 * time.Millisecond)
 			q.expire("2", "3") // inside, and in line
 			q.serve("4")
 			wantStats(t, q.svc, buffer.Stats{Bound: 10, Admitted: 1, Expired: 3})
@@ -110,9 +110,9 @@ func TestOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := acquire(t.Context(), q.svc)
-		time.Sleep(time.Second - 1)
+		elapse(time.Second - 1)
 		pending(t, "Acquire", c)
-		time.Sleep(time.Nanosecond)
+		elapse(time.Nanosecond)
 		refused(t, done(t, "Acquire", c), "queued too long", belfry.ErrNotReady)
 		wantStats(t, q.svc, buffer.Stats{Bound: 1, Seated: 1, Expired: 1})
 		c = acquire(t.Context(), q.svc)
@@ -131,9 +131,9 @@ func TestOrder(t *testing.T) {
 		}
 		one, two := call(within(2), q.svc, "1"), call(within(2), q.svc, "2")
 		seat := acquire(within(1), q.svc)
-		time.Sleep(time.Nanosecond)
+		elapse(time.Nanosecond)
 		refused(t, done(t, "for a seat", seat), "context done while waiting", context.DeadlineExceeded)
-		time.Sleep(time.Nanosecond)
+		elapse(time.Nanosecond)
 		refused(t, done(t, "inside", one).err, "context done while waiting", context.DeadlineExceeded)
 		refused(t, done(t, "in line", two).err, "context done while waiting", context.DeadlineExceeded)
 		wantStats(t, q.svc, buffer.Stats{Bound: 2, Cancelled: 3})
@@ -143,26 +143,26 @@ func TestOrder(t *testing.T) {
 		q := newQueue(t, 10, buffer.Config{Order: buffer.CoDel}) // 5 ms and 100 ms
 		ms := time.Millisecond
 		q.come("a")
-		time.Sleep(50 * ms)
+		elapse(50 * ms)
 		q.come("b")
-		time.Sleep(50*ms - 1)
+		elapse(50*ms - 1)
 		q.come("c")
 		q.expire()
-		time.Sleep(time.Nanosecond) // 100 ms
+		elapse(time.Nanosecond) // 100 ms
 		q.expire("a")
-		time.Sleep(2 * ms) // 102
+		elapse(2 * ms) // 102
 		q.come("d", "e")
-		time.Sleep(1 * ms) // 103
+		elapse(1 * ms) // 103
 		q.serve("b")       // has been inside since a left, when the line had not yet stood for too long
 		q.serve("e")       // the newest, now
 		q.expire()
-		time.Sleep(4 * ms) // 107
+		elapse(4 * ms) // 107
 		q.expire("d")
 		q.serve("c") // the last of the burst
 		q.come("f")  // the line was empty
-		time.Sleep(100*ms - 1)
+		elapse(100*ms - 1)
 		q.expire()
-		time.Sleep(time.Nanosecond)
+		elapse(time.Nanosecond)
 		q.expire("f")
 		wantStats(t, q.svc, buffer.Stats{Bound: 10, Admitted: 3, Expired: 3})
 	})
@@ -170,18 +170,18 @@ func TestOrder(t *testing.T) {
 	bubble(t, "D29 CoDel serves a burst in order", func(t *testing.T) {
 		q := newQueue(t, 10, buffer.Config{Order: buffer.CoDel})
 		q.come("a", "b", "c")
-		time.Sleep(100 * time.Millisecond / 2)
+		elapse(100 * time.Millisecond / 2)
 		q.serve("a", "b", "c")
 	})
 
 	bubble(t, "D29 CoDel waits no longer than MaxWait either", func(t *testing.T) {
 		q := newQueue(t, 10, buffer.Config{Order: buffer.CoDel, MaxWait: 30 * time.Millisecond})
 		q.come("a")
-		time.Sleep(30 * time.Millisecond)
+		elapse(30 * time.Millisecond)
 		q.expire("a")
 		q = newQueue(t, 10, buffer.Config{Order: buffer.CoDel, MaxWait: time.Hour})
 		q.come("a")
-		time.Sleep(100 * time.Millisecond)
+		elapse(100 * time.Millisecond)
 		q.expire("a")
 	})
 }
