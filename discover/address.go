@@ -39,7 +39,8 @@ func spell(scheme, addr string) (string, error) {
 	if u.Host, err = spellHost(u); err != nil {
 		return "", err
 	}
-	u.Path, u.RawPath = strings.TrimRight(u.Path, "/"), strings.TrimRight(u.RawPath, "/")
+	u.RawPath = strings.TrimRight(u.EscapedPath(), "/")
+	u.Path, _ = url.PathUnescape(u.RawPath) // which was escaped just now
 	return u.String(), nil
 }
 

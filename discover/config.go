@@ -17,7 +17,7 @@ type Config struct {
 	Scheme string
 	// Interval is the longest pause between two looks, at least 1ms. 0 means 30 s, for files 2 s.
 	Interval time.Duration
-	// Jitter is the share of Interval that chance may take away, in (0, 1], so that programs that were started together do
+	// Jitter is the share of each pause that chance may take away, in (0, 1], so that programs that were started together do
 	// not go on asking together. 0 means 0.2.
 	Jitter float64
 	// Timeout bounds one look-up. It does not matter to files. 0 means 5 s.
@@ -88,7 +88,7 @@ func (c *Config) pause() time.Duration {
 
 // backoff is how long to wait after so many failures in a row, which is never longer than after success.
 func (c *Config) backoff(failures int) time.Duration {
-	return backoff.Exponential{Min: min(minBackoff, c.Interval), Max: c.Interval}.Delay(failures-1, c.chance())
+	return backoff.Exponential{Min: min(minBackoff, c.Interval), Max: c.Interval, Jitter: c.Jitter}.Delay(failures-1, c.chance())
 }
 
 // chance returns a random number in [0, 1).

@@ -2,10 +2,18 @@ package discover
 
 import (
 	"math"
+	"net"
 	"strings"
 	"testing"
 	"time"
 )
+
+func TestConfigDefaults(t *testing.T) {
+	want := Config{Interval: time.Minute, Jitter: 0.2, Timeout: 5 * time.Second, Resolver: net.DefaultResolver}
+	if got := (Config{}).withDefaults(time.Minute); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
 
 func TestConfigValidate(t *testing.T) {
 	for _, c := range []struct {

@@ -7,13 +7,13 @@
 //
 // DNS, SRV and File learn whole sets, again and again. From one set to the next they yield the inserts and then the removes,
 // each in alphabetical order. If there is no difference they name one endpoint again, each in its turn, so that they learn
-// within an interval that nobody reads any more, and the reader learns that the last error is over.
+// within an interval that nobody reads any more, and the reader learns that the last error is over; an empty set says nothing.
 //
 // A look that fails yields an error and keeps the last known set. So does one that finds nobody, unless [Config].AllowEmpty is
 // set, in which case all are removed; a balancer then has to allow that too, or it keeps the last of them.
 //
-// The next look comes after [Config].Interval, shortened by chance; after a failure earlier: within a second, then two, four and
-// so on up to the interval, each shortened by chance to anything ("full jitter").
+// The next look comes after [Config].Interval; after a failure it comes sooner, after a second, then two, four and so on up
+// to the interval. Chance shortens all of these pauses by up to [Config].Jitter.
 //
 // # Writing a source
 //

@@ -66,6 +66,14 @@ func (s *script) want(log ...string) {
 	}
 }
 
+// wantNoMore waits for another look, and fails if it has brought a change.
+func (s *script) wantNoMore() {
+	s.t.Helper()
+	if change, err, ok := s.next(); !ok || err == nil && (change.Remove || !slices.Contains(s.set, change.Addr)) {
+		s.t.Errorf("got %v and %v, want no more", change, err)
+	}
+}
+
 func TestDNS(t *testing.T) {
 	const host = "backend.test."
 	start := func(t *testing.T, cfg Config) *script {
@@ -112,7 +120,9 @@ func TestDNS(t *testing.T) {
 			s.set(host, zone{addrs: c.addrs})
 			cfg := quick(s)
 			cfg.Network = c.network
-			start(t, cfg).want(c.want...)
+			r := start(t, cfg)
+			r.want(c.want...)
+			r.wantNoMore()
 		})
 	}
 	t.Run("a server that fails changes nothing", func(t *testing.T) {
@@ -186,7 +196,13 @@ func TestDNS(t *testing.T) {
 		s.set(host, zone{silent: true})
 		cfg := quick(s)
 		cfg.Timeout = 10 * time.Millisecond
+		begun := time.Now()
 		start(t, cfg).want("error i/o timeout")
+		source, err := SRV(t.Context(), host, cfg)
+		reading(t, source, err).want("error i/o timeout")
+		if took := time.Since(begun); took > 4*time.Second { // by itself the Resolver gives up after 5 s
+			t.Errorf("it took %v", took)
+		}
 	})
 	t.Run("its context ends a look-up", func(t *testing.T) {
 		s := newNameServer(t)
@@ -267,6 +283,7 @@ func TestSRV(t *testing.T) {
 		s.set(name, zone{services: []net.SRV{spare, {Target: "a.test.", Port: 80, Priority: 10}}})
 		r := start(t, quick(s))
 		r.want("+http://a.test:80")
+		r.wantNoMore()
 		s.set(name, zone{services: []net.SRV{spare}})
 		r.want("+http://spare.test:80", "-http://a.test:80")
 	})

@@ -196,6 +196,7 @@ func TestParseList(t *testing.T) {
 		{`["[::1]:8080"]`, "[::1]:8080"},
 		{"a:1#b:1\n#c:1", "a:1"},
 		{"unix:///run/a.sock", "unix:///run/a.sock"},
+		{"http://a/b%2Fc%2f/", "http://a:80/b%2Fc%2f"},
 		{"http://A/x/\nhttp://a:080/x", "http://a:80/x http://a:80/x"},
 		{"a:1\n\nb c:1\n", `line 3: "b c:1": address must not contain spaces`},
 		{"a:1 b:1", `line 1: "a:1 b:1": address must not contain spaces`},

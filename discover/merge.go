@@ -88,9 +88,6 @@ type claim struct {
 // after notes a change of one source and returns what it means to all.
 func (c claims) after(source int, change Change) Change {
 	key := change.ID()
-	if key == "" {
-		return change // it is about nothing, and the reader says so
-	}
 	held := c[key]
 	i := slices.IndexFunc(held, func(h claim) bool { return h.source == source })
 	if i >= 0 && (change.Remove || held[i].addr != change.Addr) {

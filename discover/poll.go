@@ -12,8 +12,8 @@ import (
 // ErrEmpty is what the error of an answer matches that names no endpoint, where Config.AllowEmpty is not set.
 var ErrEmpty = errors.New("no endpoints")
 
-// poll returns the source over the sets that look returns, until ctx ends. name is for errors. That there are no addresses look
-// may also say by an error that matches ErrEmpty and has the reason.
+// poll returns the source over the sets that look returns, until ctx ends. name is for errors. What look returns is new each time; that
+// there are no addresses it may also say by an error that matches ErrEmpty and has the reason.
 func poll(ctx context.Context, name string, cfg Config, look func(ctx context.Context) ([]string, error)) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		var known fleet
@@ -73,9 +73,8 @@ type fleet struct {
 // names an endpoint again, each in its turn: only by yielding does it learn that nobody reads any more, and the reader
 // that the last error is over. It reports whether to go on.
 func (f *fleet) become(addrs []string, yield func(Change, error) bool) bool {
-	wanted := slices.Clone(addrs)
-	slices.Sort(wanted)
-	wanted = slices.Compact(wanted)
+	slices.Sort(addrs)
+	wanted := slices.Compact(addrs)
 	before := f.addrs
 	f.addrs = wanted
 	if slices.Equal(before, wanted) {

@@ -41,7 +41,7 @@ func (o *oracle) say(err error, addrs ...string) {
 func (o *oracle) look(ctx context.Context) ([]string, error) {
 	o.mu.Lock()
 	o.asked = append(o.asked, time.Since(o.begun))
-	addrs, err, takes := o.addrs, o.err, o.takes
+	addrs, err, takes := slices.Clone(o.addrs), o.err, o.takes
 	o.mu.Unlock()
 	if !wait(ctx, takes) {
 		return nil, ctx.Err()
@@ -89,6 +89,9 @@ func TestPoll(t *testing.T) {
 		o := newOracle("b", "a", "b")
 		f := polled(t, o, Config{})
 		f.want("+a", "+b")
+		if again := f.repeated(); len(again) > 0 {
+			t.Errorf("%q said twice", again)
+		}
 		o.say(nil, "c", "d", "b")
 		after(defaultInterval)
 		f.want("+c", "+d", "-a")
@@ -257,7 +260,7 @@ func TestPollPauses(t *testing.T) {
 			"back-off in the middle",
 			Config{Rand: chance(0.5)},
 			errBroken,
-			[]time.Duration{500 * time.Millisecond, 1 * time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 15 * time.Second},
+			[]time.Duration{900 * time.Millisecond, 1800 * time.Millisecond, 3600 * time.Millisecond, 7200 * time.Millisecond, 14400 * time.Millisecond, 27 * time.Second, 27 * time.Second},
 		},
 		{"back-off within a short interval", Config{Interval: 100 * time.Millisecond, Rand: chance(0)}, errBroken, repeat(5, 100*time.Millisecond)},
 		{"an empty answer backs off", Config{Rand: chance(0)}, ErrEmpty, []time.Duration{1 * time.Second, 2 * time.Second, 4 * time.Second}},
