@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -591,6 +592,20 @@ func TestClose(t *testing.T) {
 		if n := len(p.probes()); n != 0 {
 			t.Errorf("%d probes", n)
 		}
+	})
+	bubble(t, "at the moment of a probe, which does not begin after it has returned", func(t *testing.T) {
+		for range 1000 {
+			var closed atomic.Bool
+			svc := health.New(belfry.Of(echo), func(context.Context) error {
+				if closed.Load() {
+					t.Error("it has begun")
+				}
+				return nil
+			}, exact)
+			svc.Close()
+			closed.Store(true)
+		}
+		synctest.Wait()
 	})
 	bubble(t, "it ends a probe and waits for it, whose result does not count", func(t *testing.T) {
 		p := newPatient()

@@ -58,7 +58,6 @@ func (s *state) needed() int {
 	return s.healthy
 }
 
-// doubt reports whether to ask again soon: unless twice as many results in a row as change the state agree with it.
-func (s *state) doubt() bool {
-	return s.good != s.well || s.run < 2*s.needed()
-}
+// doubt reports whether to ask again soon: unless twice as many results in a row agree with the state as would change it to that. As
+// many that contradict have changed it.
+func (s *state) doubt() bool { return s.run < 2*s.needed() }
