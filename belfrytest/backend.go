@@ -30,6 +30,7 @@ func NewBackend[Req, Res any](t TB) (*Backend[Req, Res], belfry.Service[Req, Res
 	t.Helper()
 	b := &Backend[Req, Res]{
 		t:       t,
+		bubble:  quiet(),
 		arrived: make(chan struct{}, 1),
 		granted: make(map[*grant]struct{}),
 		running: make(map[*Request[Req, Res]]struct{}),
@@ -42,6 +43,7 @@ func NewBackend[Req, Res any](t TB) (*Backend[Req, Res], belfry.Service[Req, Res
 // test's goroutine, because they end the test when they have waited in vain.
 type Backend[Req, Res any] struct {
 	t       TB
+	bubble  bool          // the test runs in one
 	arrived chan struct{} // holds a token while queue may be worth a look
 
 	// mu guards all below: free > 0 only while nobody waits. No method of t is called under it.
@@ -125,7 +127,7 @@ func (b *Backend[Req, Res]) Free() int {
 const (
 	patience        = 5 * time.Second
 	virtualPatience = 24 * time.Hour
-	windDown        = 500 * time.Millisecond
+	parting         = 500 * time.Millisecond
 	blink           = 20 * time.Millisecond // what "nothing arrives" means in real time
 )
 
@@ -134,7 +136,7 @@ const (
 func (b *Backend[Req, Res]) Next() *Request[Req, Res] {
 	b.t.Helper()
 	limit := patience
-	if quiet() {
+	if b.bubble {
 		limit = virtualPatience
 	}
 	giveUp := time.NewTimer(limit)
@@ -192,14 +194,25 @@ func (b *Backend[Req, Res]) take() *Request[Req, Res] {
 	r := b.queue[0]
 	b.queue = b.queue[1:]
 	r.expected = true
+	if len(b.queue) > 0 {
+		b.signal() // one token may have stood for several
+	}
 	return r
+}
+
+// signal says that the queue is worth a look.
+func (b *Backend[Req, Res]) signal() {
+	select {
+	case b.arrived <- struct{}{}:
+	default:
+	}
 }
 
 // finish runs when the test is over. It ends everything that still waits, so that the test fails and does not hang.
 func (b *Backend[Req, Res]) finish() {
 	b.t.Helper()
 	if !quiet() {
-		b.linger()
+		b.windDown()
 	}
 	for _, text := range b.end() {
 		b.t.Errorf("%s", text)
@@ -207,9 +220,9 @@ func (b *Backend[Req, Res]) finish() {
 	quiet()
 }
 
-// linger gives goroutines that are on their way a moment of real time to finish.
-func (b *Backend[Req, Res]) linger() {
-	for deadline := time.Now().Add(windDown); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+// windDown gives goroutines that are on their way a moment of real time to finish.
+func (b *Backend[Req, Res]) windDown() {
+	for deadline := time.Now().Add(parting); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		b.mu.Lock()
 		busy := len(b.granted) + len(b.running)
 		b.mu.Unlock()

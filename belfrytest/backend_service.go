@@ -121,10 +121,7 @@ func (b *Backend[Req, Res]) arrive(r *Request[Req, Res]) bool {
 	}
 	b.running[r] = struct{}{}
 	b.queue = append(b.queue, r)
-	select {
-	case b.arrived <- struct{}{}:
-	default:
-	}
+	b.signal()
 	return true
 }
 

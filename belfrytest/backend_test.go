@@ -96,6 +96,26 @@ func TestBackend(t *testing.T) {
 		}
 	})
 
+	both(t, "several may wait for requests", func(t *testing.T) {
+		backend, svc := NewBackend[string, string](t)
+		seen := make(chan string)
+		for range 3 {
+			go func() {
+				req := backend.Next()
+				req.Answer("")
+				seen <- req.Req
+			}()
+		}
+		backend.Allow(3)
+		for i := range 3 {
+			do(ctx, svc, string(rune('a'+i)))
+		}
+		backend.ExpectNone()
+		for range 3 {
+			<-seen
+		}
+	})
+
 	both(t, "waiters are served first come, first served", func(t *testing.T) {
 		backend, svc := NewBackend[string, string](t)
 		for i := range 4 {

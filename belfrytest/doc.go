@@ -1,5 +1,5 @@
-// Package belfrytest tests services and layers: a mock [Backend] for the inner end, and [TestLayer], which is the contract
-// of package belfry as a test.
+// Package belfrytest tests services and layers: [TestLayer] is the contract of package belfry as a test, and a [Backend] is a
+// mock whose part the test plays.
 //
 // # Testing a layer of one's own
 //
@@ -10,8 +10,14 @@
 //		}, belfrytest.Caps(3))
 //	}
 //
-// A [Trait] says what is particular about a layer, and relaxes the checks that do not hold for it. Failures begin with
-// the number of the rule that is broken, as in "rule 4: …", and end with a seed to replay them by.
+// A [Trait], here [Caps], says what is particular about a layer, and relaxes the checks that do not hold for it.
+// A failure begins with the number that the broken rule has in the documentation of package belfry, and ends with
+// a seed to replay it by:
+//
+//	rule 4: after callers were cancelled while they waited: only 2 of 3 callers get in although nobody else is there: …
+//		replay: BELFRYTEST_SEED=2718281828459045 go test -run 'TestContract/rule_4:_a_cancelled_Acquire_leaves_nothing_reserved'
+//
+// [Allocs] checks the rule that a test of behaviour cannot: what a layer adds to a successful call.
 //
 // # Playing the backend
 //
@@ -19,6 +25,9 @@
 //	backend.Allow(1)
 //	go belfry.Do(ctx, svc, "hello")
 //	backend.Expect("hello").Answer("world")
+//	backend.ExpectNone()
 //
-// Nothing here hangs: whatever a test has left undone fails it, by name.
+// Grants are counted, so a test decides call by call who is admitted. Inside a synctest bubble nothing takes real time.
+// Nothing hangs either: what a test leaves undone, such as a request without an answer or a permit that nobody
+// gave back, fails it. [Strict] finds misused permits in front of any other service.
 package belfrytest
