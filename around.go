@@ -7,7 +7,8 @@ import (
 
 // Around returns a layer that only looks at requests and responses, as a service over inner: f is called for
 // each request and sends it on with next. A permit never shows. f may change the request and the response, answer
-// without sending, or fail. If next was not used when f has ended, however it ended, the room is given back.
+// without sending, or fail. If next was not used when f has ended, however it ended, the room is given back. A response
+// that next has returned is f's: where one must be ended, nobody else does so, should f not return it or panic.
 //
 // It costs one allocation a call, the [Next]. An error that f returns without having sent anything is passed on as
 // it is; after sending it no longer matches [ErrRejected].
@@ -30,10 +31,11 @@ func (n *Next[Req, Res]) Call(ctx context.Context, req Req) (Res, error) {
 		var none Res
 		return none, ErrSpent
 	}
-	unsent := false
-	defer func() { n.sent.Store(!unsent) }()
+	n.sent.Store(true) // until it is known to be otherwise: f may end before this does
 	res, err := n.inner.Call(ctx, n.permit, req)
-	unsent = isRejected(err)
+	if isRejected(err) {
+		n.sent.Store(false)
+	}
 	return res, err
 }
 

@@ -90,10 +90,10 @@ func Refuse(layer string, err error) error {
 	return &Rejection{Layer: layer, Err: err}
 }
 
-// Sent returns err as the error of a request that has been sent: it no longer matches [ErrRejected],
-// [ErrNotReady] or [ErrClosed] and holds no [Rejection], but still matches everything else that it did. A layer
-// needs it where it has sent an attempt and reports what stopped the next one; [Func] uses it on all its errors,
-// so that a rejection which the function met on its own errands is not taken for the caller's.
+// Sent returns err as the error of a request that has been sent: it no longer matches [ErrRejected], nor any error that
+// implies it, such as [ErrNotReady] and [ErrClosed], and holds no [Rejection], but still matches everything else that it
+// did. A layer needs it where it has sent an attempt and reports what stopped the next one; [Func] uses it on all its
+// errors, so that a rejection which the function met on its own errands is not taken for the caller's.
 // An error that does not match ErrRejected is returned as it is.
 func Sent(err error) error {
 	if err == nil || !errors.Is(err, ErrRejected) {
@@ -108,11 +108,7 @@ type sent struct{ err error }
 func (s *sent) Error() string { return s.err.Error() }
 
 func (s *sent) Is(target error) bool {
-	switch target {
-	case ErrRejected, ErrNotReady, ErrClosed:
-		return false
-	}
-	return errors.Is(s.err, target)
+	return !errors.Is(target, ErrRejected) && errors.Is(s.err, target)
 }
 
 func (s *sent) As(target any) bool {

@@ -8,7 +8,8 @@ func MapRequest[In, Req, Res any](inner Service[Req, Res], f func(In) Req) Servi
 	return &mapRequest[In, Req, Res]{inner, f}
 }
 
-// MapResponse returns inner with f applied to its responses. f is called once a successful call.
+// MapResponse returns inner with f applied to its responses. f is called once a successful call. The response is f's from
+// then on: where one must be ended, nobody else does so, should f not return it or panic.
 func MapResponse[Req, Res, Out any](inner Service[Req, Res], f func(Res) Out) Service[Req, Out] {
 	return &mapResult[Req, Res, Out]{inner, func(_ context.Context, res Res, err error) (Out, error) {
 		if err != nil {
@@ -20,14 +21,15 @@ func MapResponse[Req, Res, Out any](inner Service[Req, Res], f func(Res) Out) Se
 }
 
 // MapError returns inner with f applied to its errors, those of Acquire and those of Call. f cannot change what an
-// error says about sending: an error that matched [ErrRejected], [ErrNotReady] or [ErrClosed] still does, and no
-// other begins to. Where f returns nil the error stays as it was.
+// error says about sending: one that matched [ErrRejected], [ErrNotReady] or [ErrClosed] still does, and one that matched
+// none of them still matches none. Where f returns nil the error stays as it was.
 func MapError[Req, Res any](inner Service[Req, Res], f func(error) error) Service[Req, Res] {
 	return &mapError[Req, Res]{inner, f}
 }
 
-// MapResult returns inner with f applied to what Call returned, error or not; it may turn either into the other. It is not
-// asked about errors of Acquire.
+// MapResult returns inner with f applied to what Call returned, error or not; it may turn either into the other, and the
+// response is f's as in [MapResponse]. An error of a call that was sent does not match [ErrRejected], whatever f makes of
+// it. f is not asked about errors of Acquire.
 func MapResult[Req, Res, Out any](inner Service[Req, Res], f func(Res, error) (Out, error)) Service[Req, Out] {
 	return &mapResult[Req, Res, Out]{inner, func(_ context.Context, res Res, err error) (Out, error) {
 		return f(res, err)
@@ -39,7 +41,7 @@ func Then[Req, Res, Out any](inner Service[Req, Res], f func(ctx context.Context
 	return &mapResult[Req, Res, Out]{inner, f}
 }
 
-// AndThen is [Then] for responses only: errors of Call pass by f.
+// AndThen is [Then] for responses only: errors pass by f.
 func AndThen[Req, Res, Out any](inner Service[Req, Res], f func(ctx context.Context, res Res) (Out, error)) Service[Req, Out] {
 	return &mapResult[Req, Res, Out]{inner, func(ctx context.Context, res Res, err error) (Out, error) {
 		if err != nil {

@@ -207,6 +207,10 @@ func TestErrors(t *testing.T) {
 		if belfry.Sent(errBoom) != errBoom || belfry.Sent(nil) != nil {
 			t.Error("changed an error that was no refusal")
 		}
+		full := fmt.Errorf("full: %w", belfry.ErrNotReady) // as a layer names its own refusals
+		if err := belfry.Sent(errors.Join(full, errBoom)); errors.Is(err, full) || !errors.Is(err, errBoom) {
+			t.Error("matches a condition that implies a refusal")
+		}
 	})
 	t.Run("Func is a border", func(t *testing.T) {
 		inner := newRoom(t, 0, echo)
@@ -407,6 +411,26 @@ func TestAround(t *testing.T) {
 			t.Errorf("nothing sent: got %v", err)
 		}
 	})
+	t.Run("a call that is still running has been sent", func(t *testing.T) {
+		started, finish := make(chan struct{}), make(chan struct{})
+		svc := newRoom(t, 1, func(ctx context.Context, req int) (string, error) {
+			close(started)
+			<-finish
+			return echo(ctx, req)
+		})
+		var wg sync.WaitGroup
+		_, err := run(svc, func(ctx context.Context, req int, n *next) (string, error) {
+			wg.Go(func() { _, _ = n.Call(ctx, req) })
+			<-started
+			return "", belfry.ErrNotReady
+		})
+		if err == nil || errors.Is(err, belfry.ErrRejected) {
+			t.Errorf("got %v", err)
+		}
+		close(finish)
+		wg.Wait()
+		svc.wantFree(1)
+	})
 }
 
 func TestMaps(t *testing.T) {
@@ -527,6 +551,20 @@ func TestSemantics(t *testing.T) {
 		}()
 		if dones != 4 {
 			t.Errorf("panic in Until: %d", dones)
+		}
+	})
+	t.Run("a response that Until panics about is ended", func(t *testing.T) {
+		var log []string
+		sem := belfry.Semantics[int, string]{
+			Until:   func(string, func()) string { panic("x") },
+			Discard: func(res string) { log = append(log, "discard "+res); panic("y") },
+		}
+		func() {
+			defer func() { _ = recover() }()
+			sem.Finish("r", nil, func() { log = append(log, "done") })
+		}()
+		if got := fmt.Sprint(log); got != "[discard r done]" {
+			t.Errorf("got %s", got)
 		}
 	})
 	t.Run("an error has no response to discard", func(t *testing.T) {

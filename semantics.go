@@ -19,7 +19,8 @@ type Semantics[Req, Res any] struct {
 	Copy func(req Req) (Req, bool)
 
 	// Until arranges that done is called once when a streamed response has ended, and returns the response to
-	// pass on. It is asked only about calls without an error. Nil means that a call is over when Call returns.
+	// pass on. It is asked only about calls without an error. done is not to be called twice: what it frees may be
+	// somebody else's by then. Nil means that a call is over when Call returns.
 	Until func(res Res, done func()) Res
 
 	// Discard ends a response that nobody will read; done of Until has been called when it returns. Nil means that there
@@ -104,7 +105,9 @@ func (s *Semantics[Req, Res]) Replay(req Req) (Req, bool) {
 func (s *Semantics[Req, Res]) Streams() bool { return s.Until != nil }
 
 // Finish arranges by Until that done is called when the call which returned res and err is over, and returns the
-// response to pass on. With an error, or without Until, that is now. done is called exactly once, also if Until panics.
+// response to pass on. With an error, or without Until, that is now. If Until panics, nobody will read the response: Finish
+// ends it by Discard and calls done. So an Until that panics must neither have called done nor have kept it; to notice
+// that would cost every streamed call an allocation.
 func (s *Semantics[Req, Res]) Finish(res Res, err error, done func()) Res {
 	if err != nil || s.Until == nil {
 		done()
@@ -113,7 +116,8 @@ func (s *Semantics[Req, Res]) Finish(res Res, err error, done func()) Res {
 	passed := false
 	defer func() {
 		if !passed {
-			done()
+			defer done()
+			s.Drop(res, nil)
 		}
 	}()
 	res = s.Until(res, done)
