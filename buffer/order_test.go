@@ -153,8 +153,8 @@ func TestOrder(t *testing.T) {
 		elapse(2 * ms) // 102
 		q.come("d", "e")
 		elapse(1 * ms) // 103
-		q.serve("b")       // has been inside since a left, when the line had not yet stood for too long
-		q.serve("e")       // the newest, now
+		q.serve("b")   // has been inside since a left, when the line had not yet stood for too long
+		q.serve("e")   // the newest, now
 		q.expire()
 		elapse(4 * ms) // 107
 		q.expire("d")
