@@ -16,10 +16,10 @@ import (
 	"github.com/belfry-go/belfry"
 )
 
-// Err is what the errors of requests match that were refused here: without this layer they would have waited. They also
-// match [belfry.ErrNotReady], and errors.AsType finds in them the [belfry.Rejection] of the layer that was not ready, with
+// Err is what the errors of requests match that were refused here: without this layer they would have waited. It implies
+// [belfry.ErrNotReady], and errors.AsType finds in them the [belfry.Rejection] of the layer that was not ready, with
 // its numbers. Errors that are no question of waiting, such as [belfry.ErrClosed], pass unchanged.
-var Err = errors.New("shed: not ready now")
+var Err error = notReady{}
 
 // A Service admits a request at once, or refuses it at once.
 type Service[Req, Res any] struct {
@@ -77,6 +77,13 @@ func refuse(err error) error {
 	return &refusal{err}
 }
 
+// notReady is the type of Err.
+type notReady struct{}
+
+func (notReady) Error() string { return "shed: not ready now" }
+func (notReady) Unwrap() error { return belfry.ErrNotReady }
+
+// A refusal is an error of the inner service that also matches Err.
 type refusal struct{ err error }
 
 func (r *refusal) Error() string        { return "shed: " + r.err.Error() }

@@ -74,6 +74,14 @@ func TestShed(t *testing.T) {
 		}
 	})
 
+	t.Run("a refusal met on an errand of the function inside is not this service's", func(t *testing.T) {
+		full := shed.New(limit.NewConcurrency(belfry.Of(upper), limit.NewLimiter(0)))
+		svc := shed.New(belfry.Of(func(ctx context.Context, req string) (string, error) { return belfry.Do(ctx, full, req) }))
+		if _, err := belfry.Do(t.Context(), svc, ""); err == nil || errors.Is(err, shed.Err) || errors.Is(err, belfry.ErrRejected) {
+			t.Errorf("got %v", err)
+		}
+	})
+
 	t.Run("D53 a retry-after comes through", func(t *testing.T) {
 		svc := shed.New[string, string](door{err: &belfry.Rejection{
 			Layer: "rate", RetryAfter: 3 * time.Second, Err: belfry.ErrNotReady,
