@@ -612,7 +612,7 @@ func TestPlantedOff(t *testing.T) {
 			if p.stops {
 				continue
 			}
-			s.seeds = 3
+			s.seeds = 2
 			if v := s.all(t); v != nil {
 				t.Errorf("without rule %d, the suite found %q in the layer that %s", rule, v.text, p.name)
 			}
