@@ -50,8 +50,14 @@ type closing struct {
 	leaf *Leaf
 }
 
-// Close closes the endpoint's idle connections.
-func (c *closing) Close() error { return c.leaf.Close() }
+// Close closes the layers, if the outermost of them can be closed, and then the endpoint's idle connections.
+func (c *closing) Close() error {
+	var err error
+	if layers, ok := c.Service.(io.Closer); ok {
+		err = layers.Close()
+	}
+	return errors.Join(err, c.leaf.Close())
+}
 
 func (c *Config) newTransport() *http.Transport {
 	if c.Transport == nil {

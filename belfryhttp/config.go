@@ -40,7 +40,7 @@ type Config struct {
 	Transport *http.Transport
 
 	// PerEndpoint wraps the service of each endpoint, in a limit or a breaker of its own for example. It is called once for
-	// each, concurrently. Nil wraps it in nothing.
+	// each, concurrently. What it returns is closed with the endpoint if it is an io.Closer. Nil wraps it in nothing.
 	PerEndpoint belfry.Layer[*http.Request, *http.Response]
 
 	// IdleConns is how many idle connections are kept for each endpoint, unless Transport says so itself: at least the
