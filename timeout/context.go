@@ -24,7 +24,7 @@ type deadline struct {
 // A state changes once in each of its parts, and is guarded by the deadline's mu.
 type state struct {
 	std    context.Context
-	cancel func() // ends std; called once
+	cancel func() // ends std, and is called once; nil before there is one, and after
 	fuse   *fuse  // of std, if that may be lifted
 	lifted bool   // the time no longer counts
 	over   bool
@@ -107,11 +107,15 @@ func (d *deadline) standard() state {
 	d.mu.Lock()
 	dropped := d.std != nil
 	if !dropped {
-		d.std, d.cancel, d.fuse = std, cancel, fuse
+		d.std, d.fuse = std, fuse
+	}
+	useless := dropped || d.over
+	if !useless {
+		d.cancel = cancel
 	}
 	after := d.state
 	d.mu.Unlock()
-	if dropped || after.over {
+	if useless {
 		cancel()
 	}
 	if after.lifted && fuse != nil {

@@ -2,6 +2,7 @@ package timeout
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -19,5 +20,17 @@ func TestFuseTimer(t *testing.T) {
 		}
 		d.end()
 		d.end() // a response may say twice that it has ended
+	}
+}
+
+// TestEndOfTheEnded ends a context twice that was watched only after its end.
+func TestEndOfTheEnded(t *testing.T) {
+	for _, fused := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			d := &deadline{Context: t.Context(), at: time.Now().Add(time.Hour), fused: fused}
+			d.end()
+			<-d.Done()
+			d.end()
+		})
 	}
 }

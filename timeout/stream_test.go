@@ -144,6 +144,24 @@ func TestStream(t *testing.T) {
 		}
 	}
 
+	for name, glance := range glances {
+		bubble(t, name+": a deadline on answering that ends a call is not laid to one on reading inside", func(t *testing.T) {
+			reading := timeout.New(belfry.Of(func(ctx context.Context, _ string) (*stream, error) {
+				glance(ctx)
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}), time.Minute, timeout.Config{Stream: true}, streams)
+			answering := timeout.New(reading, time.Second, timeout.Config{}, streams)
+			_, err := belfry.Do(t.Context(), answering, "")
+			if err == nil || err.Error() != "timeout: no answer within 1s: context deadline exceeded" {
+				t.Errorf("got %v", err)
+			}
+			if outer, inner := answering.Stats().Calls, reading.Stats().Calls; outer != 1 || inner != 0 {
+				t.Errorf("%d calls ended by the deadline outside, %d by that inside", outer, inner)
+			}
+		})
+	}
+
 	bubble(t, "Done asked before the deadline was lifted, and answered after", func(t *testing.T) {
 		caller := &counting{Context: t.Context(), done: make(chan struct{})}
 		gate := make(chan struct{})

@@ -185,14 +185,17 @@ func earlier(ctx context.Context, at time.Time) bool {
 	return ok && !end.After(at)
 }
 
-// caused reports whether the deadline is why a call or a wait failed with err: the context had ended by it, so that whoever watched
-// was told; or it had passed unwatched, and err says that a deadline was exceeded. The latter is for
-// code that takes the time from Deadline alone, as a net.Conn does.
+// caused reports whether the deadline is why a call or a wait failed with err: it has passed, and the context had ended by
+// it, so that whoever watched was told; or nobody had been told, and err says that a deadline was exceeded. The latter is
+// for code that takes the time from Deadline alone, as a net.Conn does. A cause of Err alone may be another's, further out.
 func (d *deadline) caused(err error) bool {
+	if time.Now().Before(d.at) {
+		return false
+	}
 	if std := d.look().std; std != nil && std.Err() != nil {
 		return errors.Is(context.Cause(std), Err)
 	}
-	return !time.Now().Before(d.at) && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded))
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 // An expired is the type of Err. By what it wraps it is a timeout to package net as well.
