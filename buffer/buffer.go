@@ -25,8 +25,11 @@ func New[Req, Res any](inner belfry.Service[Req, Res], bound int, cfg Config) *S
 	return s
 }
 
-// Layer returns a layer that makes [New], each time with a room of its own.
+// Layer returns a layer that makes [New], each time with a room of its own. It panics as New does.
 func Layer[Req, Res any](bound int, cfg Config) belfry.Layer[Req, Res] {
+	if err := Validate(bound, cfg); err != nil {
+		panic(err)
+	}
 	return func(inner belfry.Service[Req, Res]) belfry.Service[Req, Res] {
 		return New(inner, bound, cfg)
 	}

@@ -35,19 +35,25 @@ func TestValidate(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%d, %+v: got %q, want %q", c.bound, c.cfg, got, c.want)
 		}
-		if panicked := newPanics(c.bound, c.cfg); panicked != c.want {
-			t.Errorf("%d, %+v: New panics with %q, want %q", c.bound, c.cfg, panicked, c.want)
+		for name, f := range map[string]func(){
+			"New":   func() { buffer.New(belfry.Of(length), c.bound, c.cfg) },
+			"Layer": func() { buffer.Layer[string, int](c.bound, c.cfg) },
+		} {
+			if got := panics(f); got != c.want {
+				t.Errorf("%d, %+v: %s panics with %q, want %q", c.bound, c.cfg, name, got, c.want)
+			}
 		}
 	}
 }
 
-func newPanics(bound int, cfg buffer.Config) (text string) {
+// panics returns the text of the error that f panics with.
+func panics(f func()) (text string) {
 	defer func() {
 		if err, ok := recover().(error); ok {
 			text = err.Error()
 		}
 	}()
-	buffer.New(belfry.Of(length), bound, cfg)
+	f()
 	return ""
 }
 

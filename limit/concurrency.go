@@ -24,8 +24,12 @@ func NewConcurrency[Req, Res any](inner belfry.Service[Req, Res], limiter *Limit
 	return &Concurrency[Req, Res]{inner, limiter, belfry.SemanticsOf(sem), limiter.end}
 }
 
-// ConcurrencyLayer returns a layer that makes [NewConcurrency]. All services that it wraps share limiter.
+// ConcurrencyLayer returns a layer that makes [NewConcurrency]. All services that it wraps share limiter, which must not be
+// nil.
 func ConcurrencyLayer[Req, Res any](limiter *Limiter, sem ...belfry.Semantics[Req, Res]) belfry.Layer[Req, Res] {
+	if limiter == nil {
+		panic(errNoLimiter)
+	}
 	return func(inner belfry.Service[Req, Res]) belfry.Service[Req, Res] {
 		return NewConcurrency(inner, limiter, sem...)
 	}

@@ -414,17 +414,21 @@ func TestResize(t *testing.T) {
 }
 
 func TestConstructorsRefuse(t *testing.T) {
-	for name, f := range map[string]func(){
-		"limit: concurrency must be at least 0, got -3": func() { limit.NewLimiter(-3) },
-		"limit: limiter must not be nil":                func() { limit.NewConcurrency(belfry.Of(open), nil) },
+	for _, c := range []struct {
+		want string
+		f    func()
+	}{
+		{"limit: concurrency must be at least 0, got -3", func() { limit.NewLimiter(-3) }},
+		{"limit: limiter must not be nil", func() { limit.NewConcurrency(belfry.Of(open), nil) }},
+		{"limit: limiter must not be nil", func() { limit.ConcurrencyLayer[int, int](nil) }},
 	} {
 		func() {
 			defer func() {
-				if err, ok := recover().(error); !ok || err.Error() != name {
-					t.Errorf("got %v, want %q", err, name)
+				if err, ok := recover().(error); !ok || err.Error() != c.want {
+					t.Errorf("got %v, want %q", err, c.want)
 				}
 			}()
-			f()
+			c.f()
 		}()
 	}
 	if err := limit.ValidateConcurrency(0); err != nil {
