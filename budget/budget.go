@@ -25,11 +25,16 @@ import (
 type Config struct {
 	// TTL is how long a success, and an extra attempt, are remembered: from a millisecond to an hour. 0 means 10 s.
 	TTL time.Duration
-	// Ratio is the number of extra attempts that one success pays for. 0 means 0.2; below 0 means none.
+	// Ratio is the number of extra attempts that one success pays for, at least 0. 0 means 0.2, unless NoRatio is set.
 	Ratio float64
-	// Reserve is the number of extra attempts per second that need no success. They can be made at any time within a TTL,
-	// also all at once. 0 means 10; below 0 means none.
+	// Reserve is the number of extra attempts per second that need no success, at least 0. They can be made at any time
+	// within a TTL, also all at once. 0 means 10, unless NoReserve is set.
 	Reserve float64
+	// NoRatio says that successes pay for nothing: only the Reserve does. Ratio is 0 then.
+	NoRatio bool
+	// NoReserve says that each extra attempt needs its successes. Reserve is 0 then. With NoRatio too, there are no extra
+	// attempts.
+	NoReserve bool
 }
 
 const (
@@ -43,10 +48,14 @@ func (c Config) Validate() error {
 	switch {
 	case c.TTL != 0 && (c.TTL < time.Millisecond || c.TTL > time.Hour):
 		return fmt.Errorf("budget: ttl must be within 1ms and 1h, got %v", c.TTL)
-	case math.IsNaN(c.Ratio) || math.IsInf(c.Ratio, 0):
-		return fmt.Errorf("budget: ratio must be finite, got %v", c.Ratio)
-	case math.IsNaN(c.Reserve) || math.IsInf(c.Reserve, 0):
-		return fmt.Errorf("budget: reserve must be finite, got %v", c.Reserve)
+	case !(c.Ratio >= 0 && c.Ratio <= math.MaxFloat64): // so written, it refuses NaN too
+		return fmt.Errorf("budget: ratio must be at least 0 and finite, got %v", c.Ratio)
+	case !(c.Reserve >= 0 && c.Reserve <= math.MaxFloat64):
+		return fmt.Errorf("budget: reserve must be at least 0 and finite, got %v", c.Reserve)
+	case c.NoRatio && c.Ratio != 0:
+		return fmt.Errorf("budget: ratio must be 0 with NoRatio, got %v", c.Ratio)
+	case c.NoReserve && c.Reserve != 0:
+		return fmt.Errorf("budget: reserve must be 0 with NoReserve, got %v", c.Reserve)
 	}
 	return nil
 }
@@ -90,20 +99,20 @@ func New(cfg Config) *Budget {
 	}
 	b := &Budget{
 		ttl:   cfg.TTL,
-		ratio: orDefault(cfg.Ratio, defaultRatio),
+		ratio: orDefault(cfg.Ratio, defaultRatio, cfg.NoRatio),
 	}
 	if b.ttl == 0 {
 		b.ttl = defaultTTL
 	}
-	b.reserve = orDefault(cfg.Reserve, defaultReserve) * b.ttl.Seconds()
+	b.reserve = orDefault(cfg.Reserve, defaultReserve, cfg.NoReserve) * b.ttl.Seconds()
 	return b
 }
 
-func orDefault(v, standard float64) float64 {
-	if v == 0 {
+func orDefault(v, standard float64, none bool) float64 {
+	if v == 0 && !none {
 		return standard
 	}
-	return max(v, 0)
+	return v
 }
 
 // Unlimited returns a budget that refuses nothing and only counts. With it, retries can multiply an overload by the

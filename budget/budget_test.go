@@ -30,29 +30,36 @@ func granted(b *budget.Budget, now time.Time, n int) (paid int) {
 func TestValidate(t *testing.T) {
 	for _, cfg := range []budget.Config{
 		{},
-		{TTL: time.Millisecond, Ratio: -1, Reserve: -1},
+		{TTL: time.Millisecond, NoRatio: true, NoReserve: true},
 		{TTL: time.Hour, Ratio: 1000, Reserve: 1e9},
+		{NoRatio: true, Reserve: 1},
+		{NoReserve: true, Ratio: 1},
 	} {
 		if err := cfg.Validate(); err != nil {
 			t.Errorf("%+v is refused: %v", cfg, err)
 		}
 	}
-	for _, cfg := range []budget.Config{
-		{TTL: -time.Second},
-		{TTL: time.Millisecond - 1},
-		{TTL: time.Hour + 1},
-		{Ratio: math.NaN()},
-		{Ratio: math.Inf(1)},
-		{Reserve: math.NaN()},
-		{Reserve: math.Inf(-1)},
+	for want, cfg := range map[string]budget.Config{
+		"budget: ttl must be within 1ms and 1h, got -1s":              {TTL: -time.Second},
+		"budget: ttl must be within 1ms and 1h, got 999.999µs":        {TTL: time.Millisecond - 1},
+		"budget: ttl must be within 1ms and 1h, got 1h0m0.000000001s": {TTL: time.Hour + 1},
+		"budget: ratio must be at least 0 and finite, got -0.1":       {Ratio: -0.1},
+		"budget: ratio must be at least 0 and finite, got NaN":        {Ratio: math.NaN()},
+		"budget: ratio must be at least 0 and finite, got +Inf":       {Ratio: math.Inf(1)},
+		"budget: reserve must be at least 0 and finite, got -1":       {Reserve: -1},
+		"budget: reserve must be at least 0 and finite, got NaN":      {Reserve: math.NaN()},
+		"budget: reserve must be at least 0 and finite, got -Inf":     {Reserve: math.Inf(-1)},
+		"budget: reserve must be at least 0 and finite, got +Inf":     {Reserve: math.Inf(1)},
+		"budget: ratio must be 0 with NoRatio, got 0.5":               {NoRatio: true, Ratio: 0.5},
+		"budget: reserve must be 0 with NoReserve, got 3":             {NoReserve: true, Reserve: 3},
+		"budget: ratio must be at least 0 and finite, got -1":         {NoRatio: true, Ratio: -1},
 	} {
-		want := cfg.Validate()
-		if want == nil {
-			t.Errorf("%+v is accepted", cfg)
+		if err := cfg.Validate(); err == nil || err.Error() != want {
+			t.Errorf("%+v: got %v, want %s", cfg, err, want)
 		}
 		func() {
 			defer func() {
-				if got := recover(); fmt.Sprint(got) != fmt.Sprint(want) {
+				if got := recover(); fmt.Sprint(got) != want {
 					t.Errorf("New(%+v) panicked with %v, want %v", cfg, got, want)
 				}
 			}()
@@ -63,20 +70,20 @@ func TestValidate(t *testing.T) {
 
 func TestSmall(t *testing.T) {
 	t.Run("RT11 nothing deposited, nothing to withdraw", func(t *testing.T) {
-		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, NoReserve: true})
 		if b.WithdrawAt(at(0)) {
 			t.Error("paid from nothing")
 		}
 	})
 	t.Run("RT12 a success is forgotten", func(t *testing.T) {
-		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, NoReserve: true})
 		b.DepositAt(at(0))
 		if b.WithdrawAt(at(3000)) {
 			t.Error("paid from a success that is three ttl old")
 		}
 	})
 	t.Run("RT13 each success is forgotten in its own time", func(t *testing.T) {
-		b := budget.New(budget.Config{TTL: time.Second, Ratio: 0.5, Reserve: -1})
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 0.5, NoReserve: true})
 		b.DepositAt(at(0))
 		b.DepositAt(at(0))
 		if !b.WithdrawAt(at(901)) {
@@ -117,7 +124,7 @@ func TestSmall(t *testing.T) {
 	})
 	t.Run("X11 D35 fractions pay for what they say", func(t *testing.T) {
 		for ratio, want := range map[float64]int{0.3: 300, 0.4: 400, 0.51: 510, 0.6: 600, 0.99: 990, 1: 1000, 1.7: 1700, 0.29: 290, 0.001: 1} {
-			b := budget.New(budget.Config{Ratio: ratio, Reserve: -1})
+			b := budget.New(budget.Config{Ratio: ratio, NoReserve: true})
 			for range 1000 {
 				b.DepositAt(at(0))
 			}
@@ -127,7 +134,7 @@ func TestSmall(t *testing.T) {
 		}
 	})
 	t.Run("X11 D35 rounding takes nothing away", func(t *testing.T) {
-		b := budget.New(budget.Config{Ratio: 0.29, Reserve: -1})
+		b := budget.New(budget.Config{Ratio: 0.29, NoReserve: true})
 		for range 100 {
 			b.DepositAt(at(0))
 		}
@@ -136,14 +143,14 @@ func TestSmall(t *testing.T) {
 		}
 	})
 	t.Run("D37 the reserve counts parts of a second", func(t *testing.T) {
-		b := budget.New(budget.Config{TTL: 1900 * time.Millisecond, Ratio: -1, Reserve: 5})
+		b := budget.New(budget.Config{TTL: 1900 * time.Millisecond, NoRatio: true, Reserve: 5})
 		if got := granted(b, at(0), 20); got != 9 {
 			t.Errorf("9.5 paid for %d, want 9", got)
 		}
 	})
 	t.Run("an extra attempt counts for a whole ttl, also of one that slots do not divide", func(t *testing.T) {
 		ttl := time.Millisecond + 19
-		b := budget.New(budget.Config{TTL: ttl, Ratio: -1, Reserve: 1 / ttl.Seconds()})
+		b := budget.New(budget.Config{TTL: ttl, NoRatio: true, Reserve: 1 / ttl.Seconds()})
 		b.StatsAt(epoch)
 		last := epoch.Add(50_000 - 1) // the end of the first slot, if a slot were 50 µs
 		if !b.WithdrawAt(last) {
@@ -176,7 +183,7 @@ func TestSmall(t *testing.T) {
 		}
 	})
 	t.Run("time that runs backwards stands still", func(t *testing.T) {
-		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, NoReserve: true})
 		b.DepositAt(at(5000))
 		if !b.WithdrawAt(at(10)) {
 			t.Error("a success was forgotten because time ran backwards")
@@ -194,7 +201,7 @@ func TestCadence(t *testing.T) {
 	for _, every := range []float64{1, 7, 49, 50, 51, 100, 101, 150, 333, 500, 999} {
 		t.Run(fmt.Sprintf("X11 D36 a success asked about every %v ms counts for 95 to 100 %% of the ttl", every), func(t *testing.T) {
 			for phase := 0.0; phase < 100; phase += 3.7 {
-				b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+				b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, NoReserve: true})
 				b.StatsAt(at(0))
 				b.DepositAt(at(phase))
 				for age := 0.0; age <= ttl+2*every; age += every {
@@ -235,9 +242,9 @@ func TestBound(t *testing.T) {
 		ttl := time.Millisecond + time.Duration(r.Int64N(int64(20*time.Second))>>r.IntN(12))
 		cfg := budget.Config{TTL: ttl, Ratio: r.Float64() * 2, Reserve: r.Float64() * 20 / ttl.Seconds()}
 		if r.IntN(3) == 0 {
-			cfg.Reserve = -1
+			cfg.Reserve, cfg.NoReserve = 0, true
 		}
-		reserve := max(0, cfg.Reserve) * ttl.Seconds()
+		reserve := cfg.Reserve * ttl.Seconds()
 		b := budget.New(cfg)
 		var (
 			log []event
@@ -283,7 +290,7 @@ func TestBound(t *testing.T) {
 func TestConcurrent(t *testing.T) {
 	t.Run("X11 D39 two at once do not share what is there for one", func(t *testing.T) {
 		for range 200 {
-			b := budget.New(budget.Config{Ratio: 1, Reserve: -1})
+			b := budget.New(budget.Config{Ratio: 1, NoReserve: true})
 			for range 3 {
 				b.DepositAt(epoch)
 			}
@@ -308,7 +315,7 @@ func TestConcurrent(t *testing.T) {
 // that is seconds: far from what the bound allows, on any machine.
 func TestIdle(t *testing.T) {
 	t.Run("X11 D38 a long idle time costs nothing", func(t *testing.T) {
-		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, Reserve: -1})
+		b := budget.New(budget.Config{TTL: time.Second, Ratio: 1, NoReserve: true})
 		now := epoch
 		begin := time.Now()
 		for range 1000 {

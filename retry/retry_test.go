@@ -536,7 +536,7 @@ func TestReadyMade(t *testing.T) {
 		if !errors.Is(err, retry.ErrOutOfBudget) || !errors.Is(err, errDial) || !errors.Is(err, belfry.ErrRejected) {
 			t.Errorf("nothing sent: got %v", err)
 		}
-		once := budget.New(budget.Config{Ratio: -1, Reserve: 0.1})
+		once := budget.New(budget.Config{NoRatio: true, Reserve: 0.1})
 		in := newServer(t, 1, inTurn(errBroken, undialled()))
 		_, err = belfry.Do(t.Context(), retry.New(in, retry.Config{Budget: once}, pages), "hello")
 		if !errors.Is(err, retry.ErrOutOfBudget) || !errors.Is(err, errBroken) || !errors.Is(err, errDial) || errors.Is(err, belfry.ErrRejected) {
@@ -667,7 +667,7 @@ func waits(t *testing.T, cfg retry.Config, attempts int) (list []time.Duration) 
 
 // spent is a Config whose budget is empty.
 func spent() retry.Config {
-	return retry.Config{MaxAttempts: 5, Budget: budget.New(budget.Config{Ratio: -1, Reserve: -1})}
+	return retry.Config{MaxAttempts: 5, Budget: budget.New(budget.Config{NoRatio: true, NoReserve: true})}
 }
 
 // A watched service shows the context of every Acquire.

@@ -68,7 +68,7 @@ func newUpstream(cfg Config) (*upstream, error) {
 // budgetConfig turns a ratio into a budget: 0 means no extra attempts at all, not the default.
 func budgetConfig(ratio float64) budget.Config {
 	if ratio == 0 {
-		return budget.Config{Ratio: -1, Reserve: -1}
+		return budget.Config{NoRatio: true, NoReserve: true}
 	}
 	return budget.Config{Ratio: ratio}
 }
