@@ -2,6 +2,8 @@ package belfryhttp
 
 import (
 	"context"
+	"errors"
+	"io"
 	"iter"
 	"net/http"
 
