@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -112,11 +113,16 @@ func (w *world) dialAny(ctx context.Context, key, addr string) (service, error) 
 // backend returns the backend at addr, which it makes if there is none.
 func (w *world) backend(addr string) *belfrytest.Backend[int, int] {
 	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.backends[addr] == nil {
-		w.backends[addr], w.services[addr] = belfrytest.NewBackend[int, int](w.t)
+	known := w.backends[addr]
+	w.mu.Unlock()
+	if known != nil {
+		return known
 	}
-	return w.backends[addr]
+	made, svc := belfrytest.NewBackend[int, int](w.t) // not under mu: it waits for the bubble
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.backends[addr], w.services[addr] = made, svc
+	return made
 }
 
 // add inserts endpoints, with a backend each, and waits until they have been dialled.
@@ -159,9 +165,10 @@ func (w *world) reserve() (belfry.Permit, string) {
 
 func (w *world) held() map[string]int {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	backends := maps.Clone(w.backends)
+	w.mu.Unlock()
 	held := map[string]int{}
-	for addr, b := range w.backends {
+	for addr, b := range backends {
 		held[addr] = b.Held()
 	}
 	return held
