@@ -15,13 +15,13 @@ import (
 //
 // It is for Acquire and [Reserve]; a Call under it would find its context done (see [TryDo]). Of ctx it keeps no value but
 // the set of endpoints that earlier attempts of this request were given to. NoWait of a context that is
-// NoWait already returns it unchanged. It does not allocate, except once for a request with earlier attempts.
+// NoWait already returns it unchanged. It does not allocate, except once for a request that an endpoint was given before.
 func NoWait(ctx context.Context) context.Context {
 	if err := ctx.Err(); err != nil && errors.Is(err, ErrNotReady) {
 		return ctx
 	}
 	tried := attempt.From(ctx)
-	if tried == nil {
+	if tried.Len() == 0 {
 		return now
 	}
 	return &noWait{tried: tried}

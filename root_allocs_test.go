@@ -26,7 +26,8 @@ func TestAllocs(t *testing.T) {
 	around := belfry.Around(belfry.Of(identity), func(ctx context.Context, req int, next *belfry.Next[int, int]) (int, error) {
 		return next.Call(ctx, req)
 	})
-	retried := &attempt.Context{Context: ctx}
+	first, retried := &attempt.Context{Context: ctx}, &attempt.Context{Context: ctx}
+	retried.Set.Add(new(int))
 	for _, c := range []struct {
 		name string
 		want float64
@@ -42,6 +43,7 @@ func TestAllocs(t *testing.T) {
 		}},
 		{"NoWait", 0, func() { _ = belfry.NoWait(ctx) }},
 		{"NoWait of NoWait", 0, func() { _ = belfry.NoWait(belfry.NoWait(ctx)) }},
+		{"NoWait of a first attempt", 0, func() { kept = belfry.NoWait(first) }},
 		{"NoWait of a request with attempts", 1, func() { kept = belfry.NoWait(retried) }},
 		{"Around", 1, func() { _, _ = belfry.Do(ctx, around, 1) }},
 	} {

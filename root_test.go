@@ -244,6 +244,10 @@ func TestNoWait(t *testing.T) {
 	t.Run("keeps the attempt set and no other value", func(t *testing.T) {
 		type key struct{}
 		ctx := &attempt.Context{Context: context.WithValue(t.Context(), key{}, 1)}
+		if got := belfry.NoWait(ctx); attempt.From(got) != nil {
+			t.Error("an empty set was kept")
+		}
+		ctx.Set.Add(new(int))
 		got := belfry.NoWait(ctx)
 		if attempt.From(got) != &ctx.Set || got.Value(key{}) != nil {
 			t.Errorf("set %p want %p, value %v", attempt.From(got), &ctx.Set, got.Value(key{}))
