@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"time"
@@ -132,7 +133,7 @@ func (p *standard[Req, Res]) Observe(ctx context.Context, a *Attempt[Res]) bool 
 	case a.Outcome.RetryAfter > p.maxRetryAfter:
 		a.reason = tooLong
 	default:
-		p.wait = max(0, a.Outcome.RetryAfter) + p.backoff.Delay(a.N-1, p.dice.roll())
+		p.wait = sum(max(0, a.Outcome.RetryAfter), p.backoff.Delay(a.N-1, p.dice.roll()))
 		if !outlasts(ctx, a.Now, p.wait) {
 			a.reason = outOfTime
 		}
@@ -150,6 +151,14 @@ func (p *standard[Req, Res]) Retry(_ context.Context, a *Attempt[Res], _ *Req) (
 		p.onRetry(Event{Attempt: a.N, Outcome: a.Outcome, Err: a.Err, Wait: p.wait})
 	}
 	return p.wait, true
+}
+
+// sum returns a+b, of two durations that are not below 0, or the longest there is.
+func sum(a, b time.Duration) time.Duration {
+	if a > math.MaxInt64-b {
+		return math.MaxInt64
+	}
+	return a + b
 }
 
 // outlasts reports whether ctx goes on for longer than wait from now.

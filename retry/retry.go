@@ -39,7 +39,7 @@
 // package budget), the back-off is the "full jitter" of Marc Brooker's "Exponential Backoff And Jitter" (AWS
 // Architecture Blog, 2015).
 //
-// A call adds one allocation.
+// A call that succeeds at once adds one allocation.
 package retry
 
 import (
@@ -175,22 +175,20 @@ func (s *Service[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) 
 // Call sends req until an answer is to be returned. The package documentation says what errors it returns.
 func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req Req) (Res, error) {
 	s.calls.Add(1)
-	r := &run[Req, Res]{s: s, permit: permit, reserved: true, ctx: attempt.Context{Context: ctx}}
-	defer r.abandon()
-	r.begin()
-	for {
-		if r.reserved {
-			r.send(req)
-		}
-		next, wait, again := r.decide(ctx, req)
-		if !again {
-			return r.finish(ctx)
-		}
-		req = next
-		r.moveOn()
-		pause(ctx, wait)
-		r.reserve(&r.ctx)
+	if s.standard == nil {
+		r := &run[Req, Res]{s: s, own: attempt.Context{Context: ctx}, permit: permit, reserved: true}
+		r.ctx = &r.own
+		return r.do(ctx, req)
 	}
+	attempts := &attempt.Context{Context: ctx}
+	res, err, out := s.send(attempts, permit, req)
+	if err == nil && out.Kind == belfry.Success { // as most calls end: then there is nothing to decide, nor to remember
+		s.standard.budget.Deposit()
+		return res, nil
+	}
+	r := &run[Req, Res]{s: s, ctx: attempts, policy: &standard[Req, Res]{settings: s.standard}}
+	r.ended(res, err, out)
+	return r.do(ctx, req)
 }
 
 // Release gives the room for the first attempt back.

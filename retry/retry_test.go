@@ -3,12 +3,10 @@ package retry_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -222,6 +220,20 @@ func TestReadyMade(t *testing.T) {
 			if got := svc.Stats(); got.Attempts != attempts || got.TooLong != 2-attempts {
 				t.Errorf("asked for %v: %+v", asked, got)
 			}
+		}
+	})
+
+	test("D34 a retry-after that is for ever is waited for as long as the context allows", func(t *testing.T) {
+		in := newServer(t, 1, func(context.Context, int, string) (*page, error) {
+			return &page{status: 503, after: math.MaxInt64}, nil
+		})
+		svc := retry.New(in, retry.Config{MaxRetryAfter: math.MaxInt64}, pages)
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(time.Hour, cancel)
+		begin := time.Now()
+		_, err := belfry.Do(ctx, svc, "hello")
+		if took := time.Since(begin); took != time.Hour || !errors.Is(err, context.Canceled) || in.calls != 1 {
+			t.Errorf("%d attempts in %v: %v", in.calls, took, err)
 		}
 	})
 
@@ -712,71 +724,6 @@ func (l *limit) Call(ctx context.Context, permit belfry.Permit, req string) (*pa
 	free := res.free
 	res.free = func() { free(); <-l.c }
 	return res, nil
-}
-
-// The parts of user code that can go wrong, and what must be left then: nothing.
-func TestPanics(t *testing.T) {
-	type where string
-	boom := func(how string) {
-		if how == "panic" {
-			panic("boom")
-		}
-		runtime.Goexit()
-	}
-	for _, how := range []string{"panic", "exit"} {
-		for _, at := range []where{"making the policy", "Observe", "Retry", "Copy", "Classify", "Discard", "first Call", "second Call", "second Acquire", "OnRetry"} {
-			t.Run(fmt.Sprintf("%s in %s", how, at), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					trip := func(here where) {
-						if here == at {
-							boom(how)
-						}
-					}
-					in := newServer(t, 1, func(_ context.Context, n int, _ string) (*page, error) {
-						trip(map[int]where{1: "first Call", 2: "second Call"}[n])
-						return &page{status: 503}, nil
-					})
-					in.refuse = func(n int) error {
-						if n == 2 {
-							trip("second Acquire")
-						}
-						return nil
-					}
-					sem := belfry.Semantics[string, *page]{
-						Classify: func(res *page, err error) belfry.Outcome { trip("Classify"); return pages.Classify(res, err) },
-						Copy:     func(req string) (string, bool) { trip("Copy"); return req, true },
-						Discard:  func(res *page) { res.Close(); trip("Discard") },
-					}
-					standard := retry.Standard[string, *page](retry.Config{OnRetry: func(retry.Event) { trip("OnRetry") }})
-					svc := retry.NewPolicy(in, func() retry.Policy[string, *page] {
-						trip("making the policy")
-						inner := standard()
-						return &judge{
-							observe: func(a *retry.Attempt[*page]) bool { trip("Observe"); return inner.Observe(t.Context(), a) },
-							retry: func(a *retry.Attempt[*page], next *string) (time.Duration, bool) {
-								trip("Retry")
-								return inner.Retry(t.Context(), a, next)
-							},
-						}
-					}, sem)
-					returned := false
-					var wg sync.WaitGroup
-					wg.Go(func() {
-						defer func() { _ = recover() }()
-						_, _ = belfry.Do(t.Context(), svc, "hello")
-						returned = true
-					})
-					wg.Wait()
-					if returned {
-						t.Error("nothing happened")
-					}
-					if len(in.places) != 0 || in.opened() != 0 {
-						t.Errorf("%d places taken, %d responses open", len(in.places), in.opened())
-					}
-				})
-			})
-		}
-	}
 }
 
 func TestMemory(t *testing.T) {

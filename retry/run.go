@@ -9,13 +9,27 @@ import (
 	"github.com/belfry-go/belfry/internal/attempt"
 )
 
-// A run is one request on its way. It is the one allocation of a call: the context of all its attempts, and whatever is
-// handed to a policy, are parts of it. A response may keep that context for long, so the rest is cleared at the end.
+// send makes an attempt, and says how it ended. If that panics, nothing is left of it.
+func (s *Service[Req, Res]) send(ctx *attempt.Context, permit belfry.Permit, req Req) (res Res, err error, out belfry.Outcome) {
+	res, err = s.inner.Call(ctx, permit, req)
+	judged := false
+	defer func() {
+		if !judged {
+			s.sem.Drop(res, err)
+		}
+	}()
+	out = s.sem.Judge(res, err)
+	judged = true
+	return res, err, out
+}
+
+// A run is one request on its way, from when there is something to decide. A response may keep the context of its attempt for
+// long, which may be a part of the run, so the rest is cleared at the end.
 type run[Req, Res any] struct {
 	s      *Service[Req, Res]
-	ctx    attempt.Context
+	ctx    *attempt.Context // of all attempts
+	own    attempt.Context  // is that, with a policy of the user's: so a call needs one allocation
 	policy Policy[Req, Res]
-	own    standard[Req, Res] // the policy, unless there is one of the user's
 
 	permit   belfry.Permit
 	reserved bool // permit is ours to spend
@@ -30,35 +44,49 @@ type run[Req, Res any] struct {
 	last   *Error // of the attempts before this one, the last that tells
 }
 
-// begin makes the request's policy.
-func (r *run[Req, Res]) begin() {
-	if r.s.newPolicy != nil {
+// do makes attempts, on the room that is reserved if one is due, until there is to be no other.
+func (r *run[Req, Res]) do(ctx context.Context, req Req) (Res, error) {
+	defer r.abandon()
+	if r.policy == nil {
 		r.policy = r.s.newPolicy()
-		return
 	}
-	r.own.settings = r.s.standard
-	r.policy = &r.own
+	for {
+		if r.reserved {
+			r.send(req)
+		}
+		next, wait, again := r.decide(ctx, req)
+		if !again {
+			return r.finish(ctx)
+		}
+		req = next
+		r.moveOn()
+		pause(ctx, wait)
+		r.reserve()
+	}
 }
 
 // send makes an attempt, on room that is reserved.
 func (r *run[Req, Res]) send(req Req) {
-	r.made++
-	if r.made > 1 {
+	if r.made > 0 {
 		r.s.retries.Add(1)
 	}
 	r.ctx.Begin()
 	r.reserved = false
-	res, err := r.s.inner.Call(&r.ctx, r.permit, req)
+	r.ended(r.s.send(r.ctx, r.permit, req))
+}
+
+// ended takes note of how an attempt that was made ended.
+func (r *run[Req, Res]) ended(res Res, err error, out belfry.Outcome) {
+	r.made++
 	r.got, r.held = res, err == nil
 	r.unsent = err != nil && errors.Is(err, belfry.ErrRejected)
 	r.sent = r.sent || !r.unsent
-	r.end = Attempt[Res]{N: r.made, Res: res, Err: err, Final: r.ctx.Final() || asksToBeFinal(err), Now: time.Now()}
-	r.end.Outcome = r.s.sem.Judge(res, err)
+	r.end = Attempt[Res]{N: r.made, Res: res, Err: err, Outcome: out, Final: r.ctx.Final() || asksToBeFinal(err), Now: time.Now()}
 }
 
 // decide asks the policy about the attempt that has just ended, and whether there can be another.
 func (r *run[Req, Res]) decide(ctx context.Context, req Req) (next Req, wait time.Duration, again bool) {
-	if !r.policy.Observe(&r.ctx, &r.end) {
+	if !r.policy.Observe(r.ctx, &r.end) {
 		return next, 0, false
 	}
 	if ctx.Err() != nil {
@@ -81,7 +109,7 @@ func (r *run[Req, Res]) prepare(ctx context.Context, req Req) (_ Req, wait time.
 		r.end.reason = notCopyable
 		return next, 0, false
 	}
-	if wait, again = r.policy.Retry(&r.ctx, &r.end, &next); !again {
+	if wait, again = r.policy.Retry(r.ctx, &r.end, &next); !again {
 		return next, 0, false
 	}
 	if r.end.Unready {
@@ -130,8 +158,8 @@ func pause(ctx context.Context, wait time.Duration) {
 }
 
 // reserve gets room for another attempt, under the context that knows what was tried. If it gets none, that is how this attempt ended.
-func (r *run[Req, Res]) reserve(ctx context.Context) {
-	permit, err := belfry.AcquireLate(ctx, "retry", r.s.inner)
+func (r *run[Req, Res]) reserve() {
+	permit, err := belfry.AcquireLate(r.ctx, "retry", r.s.inner)
 	if err == nil {
 		r.permit, r.reserved = permit, true
 		return

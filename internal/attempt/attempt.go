@@ -13,12 +13,11 @@ import (
 	"sync/atomic"
 )
 
-// A Set holds the endpoints that a request was given to, by identity (a pointer). The zero Set is empty.
+// A Set holds the endpoints that a request was given to, by identity (a pointer, not nil). The zero Set is empty.
 // It is safe for concurrent use.
 type Set struct {
 	mu    sync.Mutex
-	n     int
-	first [2]any // most requests are tried once or twice, and need no slice
+	first any // most requests are tried once, and need no slice
 	more  []any
 }
 
@@ -26,12 +25,11 @@ type Set struct {
 func (s *Set) Add(endpoint any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.n < len(s.first) {
-		s.first[s.n] = endpoint
+	if s.first == nil {
+		s.first = endpoint
 	} else {
 		s.more = append(s.more, endpoint)
 	}
-	s.n++
 }
 
 // Has reports whether the request was given to endpoint before.
@@ -41,12 +39,7 @@ func (s *Set) Has(endpoint any) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for i := range min(s.n, len(s.first)) {
-		if s.first[i] == endpoint {
-			return true
-		}
-	}
-	return slices.Contains(s.more, endpoint)
+	return s.first == endpoint || slices.Contains(s.more, endpoint)
 }
 
 // Len returns how many times the request was given to an endpoint.
@@ -56,7 +49,10 @@ func (s *Set) Len() int {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.n
+	if s.first == nil {
+		return 0
+	}
+	return 1 + len(s.more)
 }
 
 type (
