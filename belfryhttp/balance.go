@@ -32,6 +32,17 @@ func Balance(source iter.Seq2[discover.Change, error], b balance.Config, cfg ...
 	return balance.New(source, dial, b, Semantics(c))
 }
 
+// Endpoint returns the service of the one server at addr, as [Balance] makes it of each: for a dialler of one's own for
+// [balance.New], one that must know which endpoint it makes. It reads of cfg what Balance reads. Its Close closes what
+// PerEndpoint made, if that can be closed, and then idle connections. It fails if addr is no base URL, or cfg not valid.
+func Endpoint(addr string, cfg ...Config) (belfry.Service[*http.Request, *http.Response], error) {
+	c, err := only(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return c.endpoint(addr)
+}
+
 // endpoint returns the service of the server at addr.
 func (c *Config) endpoint(addr string) (belfry.Service[*http.Request, *http.Response], error) {
 	base, err := parseBase(addr)

@@ -189,3 +189,36 @@ func TestBalanceAroundADeadEndpoint(t *testing.T) {
 		t.Errorf("%d of 50 were served", n)
 	}
 }
+
+func TestEndpointIsWhatBalanceMakes(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s %s", r.Host, r.URL)
+	}))
+	defer server.Close()
+	layered := 0
+	svc, err := Endpoint(server.URL+"/api", Config{PreserveHost: true, PerEndpoint: func(inner belfry.Service[*http.Request, *http.Response]) belfry.Service[*http.Request, *http.Response] {
+		layered++
+		return inner
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer svc.(interface{ Close() error }).Close()
+	res, err := RoundTripper(svc).RoundTrip(newRequest(t, "GET", "https://service.example/x", nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if wantRead(t, res.Body, "service.example /api/x"); layered != 1 {
+		t.Errorf("layers were made %d times", layered)
+	}
+	for name, err := range map[string]error{
+		"no URL":    second(Endpoint("ftp://a")),
+		"bad field": second(Endpoint("http://a", Config{BodyBuffer: -1})),
+	} {
+		if err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+func second[A any](_ A, err error) error { return err }
