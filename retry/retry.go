@@ -71,7 +71,8 @@ type Config struct {
 	// Budget pays for the further attempts. Share one among all that call the same servers. Nil means one of this
 	// service's own, with the defaults; [budget.Unlimited] means that none is needed.
 	Budget *budget.Budget
-	// Rand is where jitter comes from. It is used under a lock. Nil means the runtime's own source.
+	// Rand is where jitter comes from. Each service uses it under a lock of its own, so it has to be safe for concurrent use
+	// if several services share it, such as those of one Layer or one stack. Nil means the runtime's own source.
 	Rand rand.Source
 	// OnRetry, if set, is called when another attempt was decided on, before its pause, which begins when it returns.
 	OnRetry func(Event)
@@ -105,7 +106,7 @@ func (c Config) Validate() error {
 	case c.MaxAttempts < 0:
 		return fmt.Errorf("retry: max attempts must be at least 1, or 0 for the default, got %d", c.MaxAttempts)
 	case c.MaxRetryAfter < 0:
-		return fmt.Errorf("retry: max retry-after must not be below 0, got %v", c.MaxRetryAfter)
+		return fmt.Errorf("retry: max retry-after must be at least 0, got %v", c.MaxRetryAfter)
 	}
 	if err := c.Backoff.exponential().Validate(); err != nil {
 		return fmt.Errorf("retry: backoff %w", err)
@@ -153,13 +154,18 @@ func Layer[Req, Res any](cfg Config, sem ...belfry.Semantics[Req, Res]) belfry.L
 // if newPolicy is nil.
 func NewPolicy[Req, Res any](inner belfry.Service[Req, Res], newPolicy func() Policy[Req, Res], sem ...belfry.Semantics[Req, Res]) *Service[Req, Res] {
 	if newPolicy == nil {
-		panic(errors.New("retry: newPolicy must not be nil"))
+		panic(errNoPolicy)
 	}
 	return &Service[Req, Res]{inner: inner, sem: belfry.SemanticsOf(sem), newPolicy: newPolicy}
 }
 
-// PolicyLayer returns [NewPolicy] as a layer.
+var errNoPolicy = errors.New("retry: newPolicy must not be nil")
+
+// PolicyLayer returns [NewPolicy] as a layer. It panics as NewPolicy does.
 func PolicyLayer[Req, Res any](newPolicy func() Policy[Req, Res], sem ...belfry.Semantics[Req, Res]) belfry.Layer[Req, Res] {
+	if newPolicy == nil {
+		panic(errNoPolicy)
+	}
 	return func(inner belfry.Service[Req, Res]) belfry.Service[Req, Res] {
 		return NewPolicy(inner, newPolicy, sem...)
 	}
@@ -182,9 +188,9 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 	}
 	attempts := &attempt.Context{Context: ctx}
 	res, err, out := s.send(attempts, permit, req)
-	if err == nil && out.Kind == belfry.Success { // as most calls end: then there is nothing to decide, nor to remember
+	if out.Kind == belfry.Success { // as most calls end: then there is nothing to decide, nor to remember
 		s.standard.budget.Deposit()
-		return res, nil
+		return res, err
 	}
 	r := &run[Req, Res]{s: s, ctx: attempts, policy: &standard[Req, Res]{settings: s.standard}}
 	r.ended(res, err, out)

@@ -794,12 +794,19 @@ func TestLayer(t *testing.T) {
 			t.Errorf("%v after %d attempts", err, in.calls)
 		}
 	})
-	defer func() {
-		if recover() == nil {
-			t.Error("a nil newPolicy is accepted")
-		}
-	}()
-	retry.NewPolicy[int, int](nil, nil)
+	for name, f := range map[string]func(){
+		"NewPolicy":   func() { retry.NewPolicy[int, int](nil, nil) },
+		"PolicyLayer": func() { retry.PolicyLayer[int, int](nil) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s accepts a nil newPolicy", name)
+				}
+			}()
+			f()
+		}()
+	}
 }
 
 func TestError(t *testing.T) {
