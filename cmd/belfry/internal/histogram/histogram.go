@@ -57,8 +57,7 @@ func (h *Histogram) Quantile(q float64) (time.Duration, bool) {
 	if total == 0 {
 		return 0, false
 	}
-	rank := uint64(math.Ceil(min(max(q, 0), 1) * float64(total)))
-	rank = max(rank, 1)
+	rank := rank(q, total)
 	longest := h.longest.Load()
 	var seen uint64
 	for i := range h.counts {
@@ -68,6 +67,11 @@ func (h *Histogram) Quantile(q float64) (time.Duration, bool) {
 		}
 	}
 	return time.Duration(longest) * time.Microsecond, true
+}
+
+// rank returns which of so many durations in order is the quantile q, from 1.
+func rank(q float64, total uint64) uint64 {
+	return max(uint64(math.Ceil(min(max(q, 0), 1)*float64(total))), 1)
 }
 
 // index returns the bucket of a number of microseconds: its top eight bits, and how far they were shifted.
