@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
 	"github.com/belfry-go/belfry/timeout"
 )
@@ -14,11 +15,15 @@ import (
 
 func describeBuffer(bound int, cfg buffer.Config) string {
 	words := []string{fmt.Sprint(bound), cfg.Order.String()}
-	if cfg.MaxWait > 0 {
-		words = append(words, "max wait "+cfg.MaxWait.String())
+	if cfg.Order == buffer.CoDel {
+		words = appendUnlessZero(words, "target", cfg.Target)
+		words = appendUnlessZero(words, "interval", cfg.Interval)
 	}
+	words = appendUnlessZero(words, "max wait", cfg.MaxWait)
 	return strings.Join(words, ", ")
 }
+
+func describeLimiter(l *limit.Limiter) string { return fmt.Sprintf("%d, shared", l.Stats().Limit) }
 
 func describeTimeout(d time.Duration, cfg timeout.Config) string {
 	words := []string{d.String()}
@@ -36,5 +41,22 @@ func describeRetry(cfg retry.Config) string {
 	if attempts == 0 {
 		attempts = retry.DefaultMaxAttempts
 	}
-	return fmt.Sprintf("%d attempts", attempts)
+	words := []string{fmt.Sprintf("%d attempts", attempts)}
+	words = appendUnlessZero(words, "min pause", cfg.Backoff.Min)
+	words = appendUnlessZero(words, "max pause", cfg.Backoff.Max)
+	words = appendUnlessZero(words, "jitter", cfg.Backoff.Jitter)
+	words = appendUnlessZero(words, "max retry-after", cfg.MaxRetryAfter)
+	if cfg.Budget != nil {
+		words = append(words, "own budget")
+	}
+	return strings.Join(words, ", ")
+}
+
+// appendUnlessZero adds a setting that is not the default, which is what zero means.
+func appendUnlessZero[T comparable](words []string, name string, value T) []string {
+	var zero T
+	if value == zero {
+		return words
+	}
+	return append(words, fmt.Sprint(name, " ", value))
 }

@@ -50,12 +50,11 @@ func (s Stack[Req, Res]) ConcurrencyLimit(n int) Stack[Req, Res] {
 // Limiter adds a [limit.Concurrency] over a Limiter that the caller keeps, to share, to watch or to resize it. A stack
 // may hold a Limiter only once: a call that needs two places of one limit can wait for itself for ever.
 func (s Stack[Req, Res]) Limiter(l *limit.Limiter) Stack[Req, Res] {
-	st := step[Req, Res]{name: "concurrency limit", settings: "shared"}
+	st := step[Req, Res]{name: "concurrency limit", limiter: l}
 	if l == nil {
 		st.err = errors.New("limiter must not be nil")
 		return s.add(st)
 	}
-	st.shared = l
 	st.wrap = func(inner belfry.Service[Req, Res], s *Stack[Req, Res]) belfry.Service[Req, Res] {
 		return limit.NewConcurrency(inner, l, s.sem)
 	}

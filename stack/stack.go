@@ -32,6 +32,7 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/budget"
+	"github.com/belfry-go/belfry/limit"
 )
 
 // A Stack is a list of layers with the settings that they share. Make one with [New]. Its methods may be called
@@ -45,14 +46,17 @@ type Stack[Req, Res any] struct {
 // A step is one layer: how it reads, what is wrong with it, and how it wraps.
 type step[Req, Res any] struct {
 	name     string
-	settings string // of the layer, in parentheses; may be empty
-	err      error  // found when the step was added
-	shared   any    // an identity that may stand in a stack only once
+	settings string         // of the layer, in parentheses; may be empty
+	err      error          // found when the step was added
+	limiter  *limit.Limiter // that the caller keeps, and may resize; it may stand in a stack only once
 	wrap     func(inner belfry.Service[Req, Res], s *Stack[Req, Res]) belfry.Service[Req, Res]
 }
 
 func (s step[Req, Res]) String() string {
-	if s.settings == "" {
+	switch {
+	case s.limiter != nil:
+		return s.name + "(" + describeLimiter(s.limiter) + ")"
+	case s.settings == "":
 		return s.name
 	}
 	return s.name + "(" + s.settings + ")"
@@ -128,21 +132,22 @@ func (s *Stack[Req, Res]) check(svc belfry.Service[Req, Res]) error {
 	if s.budget == nil {
 		errs = append(errs, errors.New("stack: made without New"))
 	}
-	seen := map[any]int{}
+	seen := map[*limit.Limiter]int{}
 	for i, st := range s.steps {
 		err := st.err
-		if first, twice := seen[st.shared]; twice && st.shared != nil {
+		if first, twice := seen[st.limiter]; twice && st.limiter != nil {
 			err = errors.Join(err, fmt.Errorf("the same Limiter as in layer %d: a call would wait for itself", first))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("stack: layer %d, %s: %w", i+1, st.name, err))
 		}
-		seen[st.shared] = i + 1
+		seen[st.limiter] = i + 1
 	}
 	return errors.Join(errs...)
 }
 
-// String lists the layers in the order in which a request meets them, with their settings:
+// String lists the layers in the order in which a request meets them, each with what matters most and what is not the
+// default. A Limiter of the caller's shows the size that it has now.
 //
 //	load shed → buffer(64, FIFO) → concurrency limit(8) → timeout(1s)
 func (s Stack[Req, Res]) String() string {

@@ -86,19 +86,32 @@ func TestOrder(t *testing.T) {
 }
 
 func TestString(t *testing.T) {
+	l := limit.NewLimiter(3)
 	s := stack.New[int, int]().
 		LoadShed().
 		Buffer(64, buffer.Config{MaxWait: time.Second}).
+		Buffer(8, buffer.Config{Order: buffer.CoDel, Target: time.Millisecond, Interval: time.Minute}).
 		ConcurrencyLimit(500).
-		Limiter(limit.NewLimiter(3)).
-		Timeout(10*time.Second, timeout.Config{Wait: true}).
+		Limiter(l).
+		Timeout(10*time.Second, timeout.Config{Wait: true, Stream: true}).
 		Retry(retry.Config{}).
+		Retry(retry.Config{
+			MaxAttempts: 5, Backoff: retry.Backoff{Min: time.Second, Max: time.Minute, Jitter: 0.5},
+			MaxRetryAfter: time.Hour, Budget: budget.Unlimited(),
+		}).
 		RetryPolicy(retry.Standard[int, int](retry.Config{})).
 		Layer("mine", noting("", new([]string)))
-	const want = "load shed → buffer(64, FIFO, max wait 1s) → concurrency limit(500) → concurrency limit(shared) → " +
-		"timeout(10s, with wait) → retry(3 attempts) → retry(own policy) → mine"
+	const want = "load shed → buffer(64, FIFO, max wait 1s) → buffer(8, CoDel, target 1ms, interval 1m0s) → " +
+		"concurrency limit(500) → concurrency limit(3, shared) → timeout(10s, with wait, with stream) → retry(3 attempts) → " +
+		"retry(5 attempts, min pause 1s, max pause 1m0s, jitter 0.5, max retry-after 1h0m0s, own budget) → retry(own policy) → mine"
 	if got := fmt.Sprint(s); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	if err := l.Resize(7); err != nil {
+		t.Error(err)
+	}
+	if got := fmt.Sprint(s); !strings.Contains(got, "concurrency limit(7, shared)") {
+		t.Errorf("after a Resize: %s", got)
 	}
 	if got := stack.New[int, int]().String(); got != "no layers" {
 		t.Errorf("empty: %s", got)
