@@ -9,6 +9,7 @@ require (
 	github.com/belfry-go/belfry v0.0.0
 	github.com/charmbracelet/x/term v0.2.2
 	github.com/dustin/go-humanize v1.1.0
+	github.com/goccy/go-yaml v1.19.2
 )
 
 require (

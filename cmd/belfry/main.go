@@ -2,6 +2,7 @@
 //
 //	belfry demo                             three load metrics compared on ten servers, in 20 s
 //	belfry proxy --to http://a,http://b     a reverse proxy that balances, tries again, queues and sheds
+//	belfry check belfry.yaml                what is wrong with its configuration file
 //	belfry version
 //
 // Each has a --help.

@@ -25,6 +25,7 @@ type Process struct {
 type grammar struct {
 	Demo    demoCommand    `cmd:"" help:"Compare three load metrics on ten servers of different speed, in about 20 s."`
 	Proxy   proxyCommand   `cmd:"" help:"Put the stack in front of servers: balance, retry, queue, and shed what is too much."`
+	Check   checkCommand   `cmd:"" help:"Say what is wrong with a configuration file."`
 	Version versionCommand `cmd:"" help:"Print version, commit and platform."`
 }
 

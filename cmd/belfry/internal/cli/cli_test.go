@@ -53,7 +53,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestABadCommandLineIsRefusedWithWhatIsAccepted(t *testing.T) {
-	const targets = "http://host[:port] or https://host[:port]"
+	const targets = "http://host[:port], https://host[:port], h2c://host[:port], dns:///host:port"
 	for _, c := range []struct {
 		args string
 		want []string
@@ -72,8 +72,8 @@ func TestABadCommandLineIsRefusedWithWhatIsAccepted(t *testing.T) {
 		{"proxy", []string{"--to", targets, "none"}},
 		{"proxy --to=", []string{"--to", targets, "none"}},
 		{"proxy --to ,", []string{"--to", targets, "empty"}},
-		{"proxy --to http://a,http://A:80/", []string{"--to", targets, "same server"}},
-		{"proxy --to http://a --to http://a", []string{"--to", targets, "same server"}},
+		{"proxy --to http://a,http://A:80/", []string{"--to", targets, "are the same"}},
+		{"proxy --to http://a --to http://a", []string{"--to", targets, "are the same"}},
 		{"proxy --to ftp://a", []string{"--to", targets, `scheme, "ftp"`}},
 		{"proxy --to http://a/x", []string{"--to", targets, `"http://a/x" has a path`}},
 		{"proxy --to http://a?x", []string{"--to", targets, "query"}},

@@ -3,17 +3,23 @@ package cli
 import (
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/dustin/go-humanize"
 
+	"github.com/belfry-go/belfry/cmd/belfry/internal/config"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
 )
 
 type proxyCommand struct {
+	Config string   `placeholder:"FILE" help:"Read everything from this YAML file, and no other flag. SIGHUP reads it again."`
 	Listen string   `default:"${listen}" accept:"listens" placeholder:"ADDR" help:"Address to listen on (default ${listen}). Port 0 takes a free one; the log says which."`
-	To     []string `accept:"targets" placeholder:"URL" help:"The servers: ${targets}. Required."`
+	To     []string `accept:"targets" placeholder:"URL" help:"The servers, separated by commas: ${targets}. Required, unless there is a file."`
+	Admin  string   `default:"${admin}" accept:"admins" placeholder:"ADDR" help:"Address to show what goes on at (default ${admin}), or off."`
+
+	AccessLog bool `help:"Log a line for each request."`
 
 	EndpointLimit int           `group:"bounds" default:"${endpoint_limit}" accept:"places" help:"Requests at one server at a time."`
 	Limit         int           `group:"bounds" default:"${limit}" accept:"places" help:"Requests worked on at a time, over all servers."`
@@ -30,7 +36,7 @@ type proxyCommand struct {
 func proxyVars() kong.Vars {
 	d := proxy.Defaults()
 	return kong.Vars{
-		"listen": d.Listen, "listens": proxy.AcceptedListen, "targets": proxy.AcceptedTargets, "places": proxy.AcceptedPlaces,
+		"listen": d.Listen, "listens": proxy.AcceptedListen, "admin": d.Admin, "admins": proxy.AcceptedAdmin, "targets": proxy.AcceptedTargets, "places": proxy.AcceptedPlaces,
 		"endpoint_limit": fmt.Sprint(d.EndpointLimit), "limit": fmt.Sprint(d.Limit), "buffer": fmt.Sprint(d.Buffer),
 		"buffer_wait": d.BufferWait.String(), "buffer_waits": proxy.AcceptedBufferWait,
 		"timeout": d.Timeout.String(), "timeouts": proxy.AcceptedTimeout,
@@ -52,32 +58,97 @@ HEAD, OPTIONS, TRACE, PUT, DELETE, and what has an Idempotency-Key.
 
 Answers of its own: 503 no room, 504 too late, 502 the server failed; X-Belfry-Reason says why.
 
-SIGTERM and SIGINT end it when what is in flight has finished, with exit code 0; a second one ends it at once. Other exit
-codes: 1 if it cannot listen; 2 for a bad flag.
+SIGTERM and SIGINT end it when what is in flight has finished, with exit code 0; a second one ends it at once. SIGHUP reads the
+file again, if there is one: a good one takes effect without losing a request, a bad one has none. Without a file it ends like
+SIGTERM. Other exit codes: 1 if it cannot listen; 2 for a bad flag or file.
+
+What has no flag is in the file: TLS, health checks, trusted forwarders, and more. belfry.example.yaml explains all of it.
 
 Examples:
 
   belfry proxy --to http://a.example:8080,http://b.example:8080
   belfry proxy --listen :80 --to https://a.example --timeout 5s
-  belfry proxy --to http://localhost:3000 --endpoint-limit 20 --buffer 100`
+  belfry proxy --to http://localhost:3000 --endpoint-limit 20 --buffer 100
+  belfry proxy --to dns:///backend.internal:8080
+  belfry proxy --config belfry.yaml`
 }
 
+// config returns what the flags say, and for the rest the defaults.
 func (c proxyCommand) config() proxy.Config {
-	return proxy.Config{
-		Listen: c.Listen, Targets: c.To,
-		Buffer: c.Buffer, BufferWait: c.BufferWait, Limit: c.Limit, EndpointLimit: c.EndpointLimit, Timeout: c.Timeout,
-		Attempts: c.Attempts, RetryRatio: c.RetryRatio, ReplayBytes: int64(c.ReplayBytes),
-		Drain: c.Drain,
+	cfg := proxy.Defaults()
+	cfg.Listen, cfg.Targets, cfg.AccessLog = c.Listen, c.To, c.AccessLog
+	if cfg.Admin = c.Admin; strings.EqualFold(c.Admin, "off") {
+		cfg.Admin = ""
 	}
+	cfg.Buffer, cfg.BufferWait, cfg.Limit, cfg.EndpointLimit, cfg.Timeout = c.Buffer, c.BufferWait, c.Limit, c.EndpointLimit, c.Timeout
+	cfg.Attempts, cfg.RetryRatio, cfg.ReplayBytes = c.Attempts, c.RetryRatio, int64(c.ReplayBytes)
+	cfg.Drain = c.Drain
+	return cfg
 }
 
-// Validate is asked by kong.
-func (c proxyCommand) Validate() error { return c.config().Validate() }
+// AfterApply is asked by kong, which here knows what was given: a file says everything, since of a flag beside it nobody
+// could tell what it means after a reload.
+func (c proxyCommand) AfterApply(ctx *kong.Context) error {
+	if c.Config == "" {
+		return c.config().Validate()
+	}
+	for _, p := range ctx.Path {
+		if p.Flag != nil && p.Flag.Name != "config" {
+			return fmt.Errorf("--%s cannot be used with --config, which says everything; put it into %s", p.Flag.Name, c.Config)
+		}
+	}
+	return nil
+}
 
 // Run serves until a signal.
 func (c proxyCommand) Run(p Process, code *int) error {
-	*code = proxy.Run(c.config(), slog.New(slog.NewTextHandler(p.Stderr, nil)))
+	cfg, opts := c.config(), proxy.Options{}
+	if c.Config != "" {
+		load := func() (proxy.Config, error) { return config.Load(c.Config) }
+		var err error
+		if cfg, err = load(); err != nil {
+			return refusedFile(p, code, err)
+		}
+		opts.File, opts.Reload = c.Config, load
+	}
+	*code = proxy.Run(cfg, opts, slog.New(slog.NewTextHandler(p.Stderr, nil)))
 	return nil
+}
+
+// refusedFile prints what is wrong with a file.
+func refusedFile(p Process, code *int, err error) error {
+	*code = ExitUsage
+	_, err = fmt.Fprintln(p.Stderr, err)
+	return err
+}
+
+type checkCommand struct {
+	File string `arg:"" help:"A YAML file for belfry proxy --config."`
+}
+
+// Help is the long help.
+func (checkCommand) Help() string {
+	return `Says what is wrong with the file, a line for each mistake: file, line, key, and what is accepted. Files that it names
+(certificates, keys) are read too. Nothing else is tried: no name is looked up, no address is listened on.
+
+Exit codes: 0 if belfry proxy can run it; 2 if not.
+
+Example:
+
+  belfry check belfry.yaml && kill -HUP "$(pidof belfry)"`
+}
+
+// Run checks the file.
+func (c checkCommand) Run(p Process, code *int) error {
+	cfg, err := config.Load(c.File)
+	if err != nil {
+		return refusedFile(p, code, err)
+	}
+	if err := proxy.Check(cfg); err != nil {
+		return refusedFile(p, code, fmt.Errorf("%s: %w", c.File, err))
+	}
+	_, err = fmt.Fprintf(p.Stdout, "%s is fine\n", c.File)
+	return err
 }
 
 // byteSize is a number of bytes, as a flag: 65536, 64KiB or 64kB.

@@ -33,12 +33,12 @@ func BenchmarkProxy(b *testing.B) {
 	b.Run("belfry", func(b *testing.B) {
 		cfg := Defaults()
 		cfg.Targets = targets
-		up, err := newUpstream(cfg)
+		up, err := newUpstream(cfg, hooks{})
 		if err != nil {
 			b.Fatal(err)
 		}
 		defer up.Close()
-		measure(b, newHandler(up.transport, slog.New(slog.DiscardHandler)))
+		measure(b, newHandler(up, cfg, slog.New(slog.DiscardHandler), func(Record) {}))
 	})
 }
 
@@ -52,7 +52,7 @@ func bare(b *testing.B, targets []string) http.Handler {
 		}
 		urls = append(urls, u)
 	}
-	transport := newTransport(256)
+	transport := (&recipe{}).transport("http", 256)
 	b.Cleanup(transport.CloseIdleConnections)
 	var turn atomic.Uint64
 	return &httputil.ReverseProxy{
@@ -71,7 +71,7 @@ func bare(b *testing.B, targets []string) http.Handler {
 func measure(b *testing.B, handler http.Handler) {
 	front := httptest.NewServer(handler)
 	defer front.Close()
-	transport := newTransport(1024)
+	transport := (&recipe{}).transport("http", 1024)
 	defer transport.CloseIdleConnections()
 	var latency histogram.Histogram
 	var failed atomic.Int64

@@ -1,16 +1,12 @@
-// Package proxy is a reverse proxy over the stack: it sheds what is too much, queues, limits, tries again and balances, and finishes
-// what is in flight before it ends.
+// Package proxy is a reverse proxy over the stack: it sheds what is too much, queues, limits, tries again and balances, takes another
+// configuration while it runs, and finishes what is in flight before it ends.
 package proxy
 
 import (
-	"errors"
 	"fmt"
-	"math"
 	"net"
 	"net/netip"
-	"net/url"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -18,10 +14,25 @@ import (
 type Config struct {
 	// Listen is the address to listen on, as host:port. Port 0 takes a free one.
 	Listen string
-	// Targets are the servers, as http://host:port or https://host:port.
-	Targets []string
+	// Admin is the address to show what goes on at, as host:port, for those who may know. Empty means nowhere.
+	Admin string
+	// TLS is what clients are shown. Without, they speak in the clear.
+	TLS ListenTLS
 
-	// Buffer is how many requests may wait for a place. Who comes when as many wait is answered 503 at once.
+	// Targets are the servers: [AcceptedTargets].
+	Targets []string
+	// TargetTLS says whom to trust among them.
+	TargetTLS TargetTLS
+	// DiscoveryInterval is how often names are looked up and files are read. 0 means every 30 s and every 2 s.
+	DiscoveryInterval time.Duration
+	// Load is how it is told which server is less busy: one of [Loads].
+	Load string
+	// Health says how servers are probed.
+	Health Health
+
+	// Shed makes who comes when there is neither a place nor a seat be answered 503 at once. Without, they wait for a seat.
+	Shed bool
+	// Buffer is how many requests may wait for a place.
 	Buffer int
 	// BufferWait is how long one waits.
 	BufferWait time.Duration
@@ -37,14 +48,61 @@ type Config struct {
 	RetryRatio float64
 	// ReplayBytes is how much of a request body is kept so that it can be sent again.
 	ReplayBytes int64
-	// Drain is how long requests in flight may take to finish after the signal to end.
+
+	// Client is what a client may take its time for.
+	Client Client
+	// TrustedForwarders are the networks of those whose X-Forwarded fields are believed.
+	TrustedForwarders []netip.Prefix
+	// AccessLog has a line logged for each request.
+	AccessLog bool
+
+	// DrainDelay is how long requests are taken after the signal to end, so that those who send them can learn of it.
+	DrainDelay time.Duration
+	// Drain is how long requests in flight may take to finish after that.
 	Drain time.Duration
+}
+
+// A ListenTLS is what clients are shown: files in PEM.
+type ListenTLS struct{ Cert, Key string }
+
+// A TargetTLS says whom to trust among servers at https addresses.
+type TargetTLS struct {
+	// CA is a file of certificates in PEM. Empty means those of the system.
+	CA string
+	// ServerName is whose certificate servers must have. Empty means the host in their address.
+	ServerName string
+}
+
+// A Health says how servers are probed.
+type Health struct {
+	// Path is what is asked for. Empty means that there are no probes.
+	Path string
+	// Interval is the longest pause between two probes, Timeout bounds one.
+	Interval, Timeout time.Duration
+	// Unhealthy is how many failures in a row take a server out, Healthy how many successes bring it back.
+	Unhealthy, Healthy int
+}
+
+// A Client is what a client may take its time for.
+type Client struct {
+	// HeaderTimeout bounds how long a request's header takes to arrive, and a TLS handshake.
+	HeaderTimeout time.Duration
+	// IdleTimeout is how long a connection may be idle between two requests.
+	IdleTimeout time.Duration
+	// StallTimeout is how long a client may take to read what was written for it: 32 KiB or less.
+	StallTimeout time.Duration
+	// HeaderBytes is how long a request's header may be.
+	HeaderBytes int64
 }
 
 // Defaults returns a Config that lacks its targets only.
 func Defaults() Config {
 	return Config{
 		Listen:        "127.0.0.1:8080",
+		Admin:         "127.0.0.1:9900",
+		Load:          LoadPeakEWMA,
+		Health:        Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Unhealthy: 3, Healthy: 2},
+		Shed:          true,
 		Buffer:        512,
 		BufferWait:    5 * time.Second,
 		Limit:         1024,
@@ -53,180 +111,176 @@ func Defaults() Config {
 		Attempts:      3,
 		RetryRatio:    0.2,
 		ReplayBytes:   64 << 10,
-		Drain:         30 * time.Second,
+		Client: Client{
+			HeaderTimeout: 10 * time.Second,
+			IdleTimeout:   2 * time.Minute,
+			StallTimeout:  time.Minute,
+			HeaderBytes:   64 << 10,
+		},
+		Drain: 30 * time.Second,
 	}
 }
+
+// What Load may be.
+const (
+	LoadPeakEWMA = "peak_ewma"
+	LoadInFlight = "in_flight"
+	LoadRandom   = "random"
+)
 
 // The ranges, in words, of what Validate accepts.
 const (
-	AcceptedListen     = "host:port, where the port is 0 to 65535 and the host may be left out"
-	AcceptedTargets    = "http://host[:port] or https://host[:port], separated by commas, each once"
-	AcceptedPlaces     = "1 to 1000000"
-	AcceptedBufferWait = "1ms to 10m"
-	AcceptedTimeout    = "1ms to 1h"
-	AcceptedAttempts   = "1 to 10"
-	AcceptedRetryRatio = "0 to 1"
-	AcceptedReplay     = "0 to 16MiB"
-	AcceptedDrain      = "0s to 1h"
-	maxPlaces          = 1_000_000
-	maxReplay          = 16 << 20
+	AcceptedListen       = "host:port, where the port is 0 to 65535 and the host may be left out"
+	AcceptedAdmin        = AcceptedListen + ", or off"
+	AcceptedTargets      = "http://host[:port], https://host[:port], h2c://host[:port], dns:///host:port, srv:///name or file:///path, each once"
+	AcceptedFile         = "the path of a file in PEM"
+	AcceptedServerName   = "the name of a host"
+	AcceptedPlaces       = "1 to 1000000"
+	AcceptedBufferWait   = "1ms to 10m"
+	AcceptedTimeout      = "1ms to 1h"
+	AcceptedAttempts     = "1 to 10"
+	AcceptedRetryRatio   = "0 to 1"
+	AcceptedReplay       = "0 to 16MiB"
+	AcceptedDrain        = "0s to 1h"
+	AcceptedInterval     = "100ms to 1h"
+	AcceptedLoad         = LoadPeakEWMA + ", " + LoadInFlight + " or " + LoadRandom
+	AcceptedPath         = "a path that begins with /, with a query or without"
+	AcceptedInARow       = "1 to 100"
+	AcceptedClientTimes  = "10ms to 1h"
+	AcceptedHeaderBytes  = "4KiB to 16MiB"
+	AcceptedForwarders   = "addresses or networks, such as 10.0.0.1 or 10.0.0.0/8"
+	maxPlaces            = 1_000_000
+	maxReplay            = 16 << 20
+	minHeader, maxHeader = 4 << 10, 16 << 20
 )
 
-// Validate says which flags are wrong, each with what it accepts, and returns the first of them.
+// A Problem is a value that Validate does not accept.
+type Problem struct {
+	// Key is what it is called in a file, Flag on the command line; empty if it has no flag.
+	Key, Flag string
+	// Index is which of a list's values it is, -1 if it is about the whole.
+	Index int
+	// Text says what is accepted, and what it is.
+	Text string
+}
+
+// Error calls the value by its flag, or by its key if it has none.
+func (p *Problem) Error() string {
+	if p.Flag == "" {
+		return p.Key + " " + p.Text
+	}
+	return p.Flag + " " + p.Text
+}
+
+// Validate returns the first of Problems, nil if there is none.
 func (c Config) Validate() error {
-	if err := validateListen(c.Listen); err != nil {
-		return err
-	}
-	targets, err := ParseTargets(c.Targets)
-	if err != nil {
-		return err
-	}
-	if self := selfAmong(targets, c.Listen); self != "" {
-		return fmt.Errorf("--to must name other servers; %s is the proxy itself, by --listen %s", self, c.Listen)
-	}
-	for _, places := range []struct {
-		flag string
-		n    int
-	}{{"--buffer", c.Buffer}, {"--limit", c.Limit}, {"--endpoint-limit", c.EndpointLimit}} {
-		if places.n < 1 || places.n > maxPlaces {
-			return fmt.Errorf("%s must be %s, got %d", places.flag, AcceptedPlaces, places.n)
-		}
-	}
-	switch {
-	case c.BufferWait < time.Millisecond || c.BufferWait > 10*time.Minute:
-		return fmt.Errorf("--buffer-wait must be %s, got %v", AcceptedBufferWait, c.BufferWait)
-	case c.Timeout < time.Millisecond || c.Timeout > time.Hour:
-		return fmt.Errorf("--timeout must be %s, got %v", AcceptedTimeout, c.Timeout)
-	case c.Attempts < 1 || c.Attempts > 10:
-		return fmt.Errorf("--attempts must be %s, got %d", AcceptedAttempts, c.Attempts)
-	case math.IsNaN(c.RetryRatio) || c.RetryRatio < 0 || c.RetryRatio > 1:
-		return fmt.Errorf("--retry-ratio must be %s, got %v", AcceptedRetryRatio, c.RetryRatio)
-	case c.ReplayBytes < 0 || c.ReplayBytes > maxReplay:
-		return fmt.Errorf("--replay-bytes must be %s, got %d", AcceptedReplay, c.ReplayBytes)
-	case c.Drain < 0 || c.Drain > time.Hour:
-		return fmt.Errorf("--drain must be %s, got %v", AcceptedDrain, c.Drain)
+	if all := c.Problems(); len(all) > 0 {
+		return all[0]
 	}
 	return nil
 }
 
-func validateListen(addr string) error {
+// Problems says which values are not accepted. It looks at no file and asks no network.
+func (c Config) Problems() []*Problem {
+	v := &checks{}
+	c.checkAddresses(v)
+	c.checkTargets(v)
+	c.checkBounds(v)
+	c.checkTimes(v)
+	return v.problems
+}
+
+// checks collects problems.
+type checks struct{ problems []*Problem }
+
+func (v *checks) add(key, flag string, index int, format string, args ...any) {
+	v.problems = append(v.problems, &Problem{Key: key, Flag: flag, Index: index, Text: fmt.Sprintf(format, args...)})
+}
+
+// within notes a problem unless ok.
+func (v *checks) within(key, flag string, ok bool, accepted string, got any) {
+	if !ok {
+		v.add(key, flag, -1, "must be %s, got %v", accepted, got)
+	}
+}
+
+func (c Config) checkAddresses(v *checks) {
+	v.within("listen", "--listen", isAddress(c.Listen), AcceptedListen, strconv.Quote(c.Listen))
+	v.within("admin", "--admin", c.Admin == "" || isAddress(c.Admin), AcceptedAdmin, strconv.Quote(c.Admin))
+	if c.Admin != "" && c.Admin == c.Listen && !hasPortZero(c.Listen) {
+		v.add("admin", "--admin", -1, "must not be the address to listen on, %s", c.Listen)
+	}
+	if (c.TLS.Cert == "") != (c.TLS.Key == "") {
+		v.add("tls", "", -1, "must have both cert and key, or neither")
+	}
+}
+
+func isAddress(addr string) bool {
 	_, port, err := net.SplitHostPort(addr)
-	if err == nil {
-		_, err = strconv.ParseUint(port, 10, 16)
-	}
 	if err != nil {
-		return fmt.Errorf("--listen must be %s, got %q", AcceptedListen, addr)
+		return false
 	}
-	return nil
+	_, err = strconv.ParseUint(port, 10, 16)
+	return err == nil
 }
 
-// selfAmong returns the target that is the address to listen on, where that can be told without asking the network: a request
-// would go round in circles until nothing has room.
-func selfAmong(targets []string, listen string) string {
-	host, port, err := net.SplitHostPort(listen)
-	if err != nil || port == "0" {
-		return ""
+func hasPortZero(addr string) bool {
+	_, port, err := net.SplitHostPort(addr)
+	return err == nil && port == "0"
+}
+
+func (c Config) checkTargets(v *checks) {
+	targets, problem := parseTargets(c.Targets)
+	if problem != nil {
+		v.problems = append(v.problems, problem)
+		return
 	}
-	for _, target := range targets {
-		u, err := url.Parse(target)
-		if err != nil || u.Port() != port {
-			continue
+	for i, target := range targets {
+		if isSelf(target, c.Listen) {
+			v.add("targets", "--to", i, "must name other servers; %s is the proxy itself, which listens on %s", target, c.Listen)
 		}
-		to := u.Hostname()
-		named := to == "localhost" || host == "localhost" // one of several loopback addresses, who knows which
-		if to == strings.ToLower(host) || isLoopback(to) && (isWildcard(host) || isLoopback(host) && named) {
-			return target
-		}
 	}
-	return ""
 }
 
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "localhost" || err == nil && ip.IsLoopback()
+func (c Config) checkBounds(v *checks) {
+	for _, n := range []struct {
+		key, flag string
+		n         int
+	}{{"buffer.size", "--buffer", c.Buffer}, {"limit", "--limit", c.Limit}, {"endpoint_limit", "--endpoint-limit", c.EndpointLimit}} {
+		v.within(n.key, n.flag, n.n >= 1 && n.n <= maxPlaces, AcceptedPlaces, n.n)
+	}
+	v.within("retry.attempts", "--attempts", c.Attempts >= 1 && c.Attempts <= 10, AcceptedAttempts, c.Attempts)
+	v.within("retry.budget", "--retry-ratio", c.RetryRatio >= 0 && c.RetryRatio <= 1, AcceptedRetryRatio, c.RetryRatio) // NaN neither
+	v.within("retry.body_cap", "--replay-bytes", c.ReplayBytes >= 0 && c.ReplayBytes <= maxReplay, AcceptedReplay, c.ReplayBytes)
+	v.within("load", "", c.Load == LoadPeakEWMA || c.Load == LoadInFlight || c.Load == LoadRandom, AcceptedLoad, strconv.Quote(c.Load))
+	v.within("client.header_bytes", "", c.Client.HeaderBytes >= minHeader && c.Client.HeaderBytes <= maxHeader, AcceptedHeaderBytes, c.Client.HeaderBytes)
+	if c.Health.Path != "" {
+		_, err := probeURL(c.Health.Path)
+		v.within("health.path", "", err == nil, AcceptedPath, strconv.Quote(c.Health.Path))
+	}
+	v.within("health.unhealthy", "", c.Health.Unhealthy >= 1 && c.Health.Unhealthy <= 100, AcceptedInARow, c.Health.Unhealthy)
+	v.within("health.healthy", "", c.Health.Healthy >= 1 && c.Health.Healthy <= 100, AcceptedInARow, c.Health.Healthy)
 }
 
-func isWildcard(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return host == "" || err == nil && ip.IsUnspecified()
-}
-
-// ParseTargets returns the servers' URLs in one spelling: lower case, with a port, without a slash at the end. Its error names the flag,
-// what is accepted, and what is wrong with which target.
-func ParseTargets(targets []string) ([]string, error) {
-	refused := func(format string, args ...any) error {
-		return fmt.Errorf("--to must be %s; %w", AcceptedTargets, fmt.Errorf(format, args...))
+func (c Config) checkTimes(v *checks) {
+	for _, t := range []struct {
+		key, flag      string
+		d, least, most time.Duration
+		accepted       string
+	}{
+		{"buffer.wait", "--buffer-wait", c.BufferWait, time.Millisecond, 10 * time.Minute, AcceptedBufferWait},
+		{"timeout", "--timeout", c.Timeout, time.Millisecond, time.Hour, AcceptedTimeout},
+		{"drain.delay", "", c.DrainDelay, 0, time.Hour, AcceptedDrain},
+		{"drain.timeout", "--drain", c.Drain, 0, time.Hour, AcceptedDrain},
+		{"health.interval", "", c.Health.Interval, 100 * time.Millisecond, time.Hour, AcceptedInterval},
+		{"health.timeout", "", c.Health.Timeout, time.Millisecond, time.Hour, AcceptedTimeout},
+		{"client.header_timeout", "", c.Client.HeaderTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
+		{"client.idle_timeout", "", c.Client.IdleTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
+		{"client.stall_timeout", "", c.Client.StallTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
+	} {
+		v.within(t.key, t.flag, t.d >= t.least && t.d <= t.most, t.accepted, t.d)
 	}
-	if len(targets) == 0 {
-		return nil, refused("there is none")
+	if d := c.DiscoveryInterval; d != 0 {
+		v.within("discovery_interval", "", d >= 100*time.Millisecond && d <= time.Hour, AcceptedInterval, d)
 	}
-	seen := map[string]string{}
-	var all []string
-	for _, target := range targets {
-		if strings.TrimSpace(target) == "" {
-			return nil, refused("there is an empty one")
-		}
-		u, err := parseTarget(strings.TrimSpace(target))
-		if err != nil {
-			return nil, refused("%q has %w", target, err)
-		}
-		if first, twice := seen[u]; twice {
-			return nil, refused("%q and %q are the same server", first, target)
-		}
-		seen[u] = target
-		all = append(all, u)
-	}
-	return all, nil
-}
-
-// parseTarget returns target in the one spelling, or what it has that it must not have.
-func parseTarget(target string) (string, error) {
-	u, err := url.Parse(target)
-	switch {
-	case !strings.Contains(target, "://"):
-		return "", errors.New("no http:// or https://")
-	case err != nil:
-		return "", fmt.Errorf("a mistake: %w", reasonOf(err))
-	case u.Scheme != "http" && u.Scheme != "https":
-		return "", fmt.Errorf("an unsupported scheme, %q", u.Scheme)
-	case u.User != nil:
-		return "", errors.New("a user or a password")
-	case u.Path != "" && u.Path != "/":
-		return "", errors.New("a path")
-	case u.RawQuery != "" || u.ForceQuery:
-		return "", errors.New("a query")
-	case u.Fragment != "":
-		return "", errors.New("a fragment")
-	}
-	return spell(u)
-}
-
-// reasonOf is what is wrong with a URL, without the URL: the caller quotes that.
-func reasonOf(err error) error {
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-// spell writes scheme, host and port in the one way that all spellings of a server have in common.
-func spell(u *url.URL) (string, error) {
-	host, port := strings.ToLower(u.Hostname()), u.Port()
-	if host == "" {
-		return "", errors.New("no host")
-	}
-	if ip, err := netip.ParseAddr(host); err == nil {
-		host = ip.String()
-	}
-	if port == "" {
-		if strings.HasSuffix(u.Host, ":") {
-			return "", errors.New("no port after the colon")
-		}
-		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
-	}
-	n, err := strconv.ParseUint(port, 10, 16)
-	if err != nil || n == 0 {
-		return "", fmt.Errorf("a port, %s, that is not from 1 to 65535", port)
-	}
-	return u.Scheme + "://" + net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
 }

@@ -12,5 +12,5 @@ func ExampleParseTargets() {
 	fmt.Println(err)
 	// Output:
 	// [http://a.example:80 https://b.example:443] <nil>
-	// --to must be http://host[:port] or https://host[:port], separated by commas, each once; "http://a.example" and "http://a.example:80" are the same server
+	// --to must be http://host[:port], https://host[:port], h2c://host[:port], dns:///host:port, srv:///name or file:///path, each once; "http://a.example" and "http://a.example:80" are the same
 }

@@ -25,14 +25,21 @@ type failureLog struct {
 type reasonCount struct {
 	told    time.Time
 	skipped uint64
+	all     uint64
 }
+
+// What there is no error of belfryhttp for.
+const (
+	reasonClientGone = "client gone" // as belfryhttp says it
+	reasonBrokenOff  = "answer broken off"
+)
 
 func newFailureLog(log *slog.Logger) *failureLog {
 	return &failureLog{log: log, reasons: map[string]*reasonCount{}}
 }
 
-// note counts one failure, and tells of it if its reason was not told lately.
-func (f *failureLog) note(r *http.Request, err error) {
+// note counts one failure, tells of it if its reason was not told lately, and returns the reason.
+func (f *failureLog) note(r *http.Request, err error) string {
 	status, reason, _ := belfryhttp.Status(err)
 	gone := status == belfryhttp.StatusClientGone
 	skipped, tell := f.count(reason, gone, time.Now())
@@ -47,6 +54,20 @@ func (f *failureLog) note(r *http.Request, err error) {
 		}
 		f.log.Warn("request failed", attrs...)
 	}
+	return reason
+}
+
+// broken counts an answer that broke off, and tells of it if none was told of lately. It returns the reason: that the client has
+// left, or that the server failed.
+func (f *failureLog) broken(r *http.Request, endpoint string) string {
+	if r.Context().Err() != nil {
+		f.count(reasonClientGone, true, time.Now())
+		return reasonClientGone
+	}
+	if skipped, tell := f.count(reasonBrokenOff, false, time.Now()); tell {
+		f.log.Warn("request failed", "reason", reasonBrokenOff, "method", r.Method, "path", r.URL.Path, "endpoint", endpoint, "suppressed", skipped)
+	}
+	return reasonBrokenOff
 }
 
 // count adds one, and reports whether it should be told, with how many that were not.
@@ -63,6 +84,7 @@ func (f *failureLog) count(reason string, gone bool, now time.Time) (skipped uin
 		c = &reasonCount{}
 		f.reasons[reason] = c
 	}
+	c.all++
 	if !c.told.IsZero() && now.Sub(c.told) < quiet {
 		c.skipped++
 		return 0, false
@@ -76,4 +98,15 @@ func (f *failureLog) counts() (failed, gone uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.failed, f.gone
+}
+
+// reasonCounts returns how often there was which reason.
+func (f *failureLog) reasonCounts() map[string]uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := make(map[string]uint64, len(f.reasons))
+	for reason, c := range f.reasons {
+		all[reason] = c.all
+	}
+	return all
 }

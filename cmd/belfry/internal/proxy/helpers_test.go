@@ -29,6 +29,7 @@ type running struct {
 	ended   chan int
 	log     *logged
 	client  *http.Client
+	server  *Server // set if Options.Admin was not
 }
 
 // A logged is a log that tests read.
@@ -57,19 +58,36 @@ func (l *logged) String() string {
 // start runs a proxy in front of targets, and ends it with the test.
 func start(t *testing.T, change func(*Config), targets ...string) *running {
 	t.Helper()
+	return startWith(t, configure(change, targets...), Options{})
+}
+
+// configure returns a Config for tests.
+func configure(change func(*Config), targets ...string) Config {
 	cfg := Defaults()
-	cfg.Listen, cfg.Targets, cfg.Drain = "127.0.0.1:0", targets, time.Second
+	cfg.Listen, cfg.Admin, cfg.Targets, cfg.Drain = "127.0.0.1:0", "127.0.0.1:0", targets, time.Second
 	if change != nil {
 		change(&cfg)
 	}
+	return cfg
+}
+
+// startWith runs a proxy, and ends it with the test.
+func startWith(t *testing.T, cfg Config, opts Options) *running {
+	t.Helper()
 	if err := cfg.Validate(); err != nil {
 		t.Fatal(err)
 	}
 	r := &running{signals: make(chan os.Signal, 2), ended: make(chan int, 1), log: &logged{ready: make(chan string, 1)}}
+	if opts.Admin == nil {
+		opts.Admin = func(s *Server) http.Handler {
+			r.server = s
+			return http.NotFoundHandler()
+		}
+	}
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		code, err := run(cfg, slog.New(slog.NewTextHandler(r.log, nil)), r.signals)
+		code, err := run(cfg, opts, slog.New(slog.NewTextHandler(r.log, nil)), r.signals)
 		if err != nil {
 			t.Error(err)
 		}
@@ -78,6 +96,9 @@ func start(t *testing.T, change func(*Config), targets ...string) *running {
 	select {
 	case r.addr = <-r.log.ready:
 		r.url = "http://" + r.addr
+		if cfg.TLS.Cert != "" {
+			r.url = "https://" + r.addr
+		}
 	case <-time.After(patience):
 		t.Fatal("the proxy does not listen")
 	}

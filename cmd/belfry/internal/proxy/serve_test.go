@@ -130,7 +130,7 @@ func TestATakenAddressIsNamed(t *testing.T) {
 	defer l.Close()
 	cfg := Defaults()
 	cfg.Listen, cfg.Targets = l.Addr().String(), []string{"http://a"}
-	code, err := run(cfg, slog.New(slog.DiscardHandler), nil)
+	code, err := run(cfg, Options{}, slog.New(slog.DiscardHandler), nil)
 	want := "--listen " + cfg.Listen + ": another program listens there"
 	if code != ExitFailed || err == nil || err.Error() != want {
 		t.Errorf("exit code %d, %v; want %s", code, err, want)
@@ -141,7 +141,7 @@ func TestTheStackIsListedInOrder(t *testing.T) {
 	p := start(t, nil, "http://127.0.0.1:1", "http://127.0.0.1:2")
 	text := p.log.String()
 	at := 0
-	for _, layer := range []string{"load shed → ", "buffer(512", "concurrency limit(1024) → ", "timeout(30s) → ", "retry(3 ", "balance(peak ewma, 2 endpoints) → ", "concurrency limit(256 each)"} {
+	for _, layer := range []string{"load shed → ", "buffer(512", "concurrency limit(1024) → ", "timeout(30s) → ", "retry(3 ", "balance(peak ewma) → ", "concurrency limit(256 each)"} {
 		i := strings.Index(text[at:], layer)
 		if i < 0 {
 			t.Fatalf("%q is missing, or out of order, in\n%s", layer, text)

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/belfry-go/belfry/balance"
@@ -34,6 +33,8 @@ type State struct {
 	Waiting int
 	// Discovery is the last error of looking for endpoints, nil if something was found after it.
 	Discovery error
+	// Targets are the configured ones, and those that are about to leave.
+	Targets []TargetState
 
 	// Limit, Buffer, Timeout, Retry and Budget are what these layers have counted, Shed how many requests were refused for
 	// want of room.
@@ -112,31 +113,7 @@ type Options struct {
 	File string
 	// Reload reads the Config again, on SIGHUP. Nil means that there is nothing to read again.
 	Reload func() (Config, error)
-	// Admin makes what is served at Config.Admin. It is called once, before requests come in; only in it may the Server's On
-	// methods be called. Nil means that nothing is served there.
+	// Admin makes what is served at Config.Admin. It is called once, before anything runs: the Server's On methods are for it alone,
+	// State for later. Nil means that nothing is served there.
 	Admin func(s *Server) http.Handler
 }
-
-// A Server is a proxy that runs.
-type Server struct {
-	started   time.Time
-	draining  atomic.Bool
-	onRequest []func(Record)
-	onEvent   []func(balance.Event)
-	onRetry   []func(retry.Event)
-}
-
-// OnRequest has f called after each request, by its goroutine.
-func (s *Server) OnRequest(f func(Record)) { s.onRequest = append(s.onRequest, f) }
-
-// OnEvent has f called when an endpoint comes, goes, or changes its state, by several goroutines at once.
-func (s *Server) OnEvent(f func(balance.Event)) { s.onEvent = append(s.onEvent, f) }
-
-// OnRetry has f called when a request is going to be sent again.
-func (s *Server) OnRetry(f func(retry.Event)) { s.onRetry = append(s.onRetry, f) }
-
-// Draining reports whether the signal to end has come.
-func (s *Server) Draining() bool { return s.draining.Load() }
-
-// State returns what there is to see. It costs a look at every endpoint.
-func (s *Server) State() State { return State{Started: s.started, Draining: s.draining.Load()} }

@@ -2,67 +2,200 @@ package proxy
 
 import (
 	"fmt"
-	"io"
-	"net"
 	"net/http"
-	"time"
+	"slices"
+	"sync"
+	"sync/atomic"
 
-	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/balance"
-	"github.com/belfry-go/belfry/belfryhttp"
 	"github.com/belfry-go/belfry/budget"
-	"github.com/belfry-go/belfry/buffer"
-	"github.com/belfry-go/belfry/discover"
 	"github.com/belfry-go/belfry/limit"
+	"github.com/belfry-go/belfry/load"
 	"github.com/belfry-go/belfry/retry"
 )
 
-// An upstream is the stack over the servers.
+// An upstream is the stack over the servers. What endpoints are, what is known about them and how many requests are on the way lives
+// as long as the upstream; the layers above are made anew by each configuration, and swapped: what is in the old ones
+// goes on there.
 type upstream struct {
-	transport http.RoundTripper
-	targets   []string
-	layers    string
-	close     io.Closer
+	servers   *balance.Balancer[*http.Request, *http.Response]
+	sources   *sources
+	endpoints *endpoints
+	limiter   *limit.Limiter
+	onRetry   func(retry.Event)
+
+	now atomic.Pointer[layers]
+
+	mu      sync.Mutex // guards what follows
+	cfg     Config
+	recipe  *recipe
+	version int
+	old     []*layers        // that have requests, or had when somebody last looked
+	past    counts           // of those that have none
+	budgets []*budget.Budget // all that there were, the current one last
 }
 
-// newUpstream puts the stack together, outermost layer first: who has no seat is shed; a seat is for waiting until there is a place; a
-// place is for one call with all its attempts, which one deadline bounds; each attempt goes to the better of two
-// servers that have room.
-func newUpstream(cfg Config) (*upstream, error) {
+// hooks are told what happens further in.
+type hooks struct {
+	event func(balance.Event)
+	retry func(retry.Event)
+}
+
+func newUpstream(cfg Config, told hooks) (*upstream, error) {
 	targets, err := ParseTargets(cfg.Targets)
 	if err != nil {
 		return nil, err
 	}
-	meaning := belfryhttp.Config{
-		BodyBuffer:   cfg.ReplayBytes,
-		PreserveHost: true,
-		Transport:    newTransport(cfg.EndpointLimit),
-	}
-	meaning.PerEndpoint = func(server belfry.Service[*http.Request, *http.Response]) belfry.Service[*http.Request, *http.Response] {
-		return limit.NewConcurrency(server, limit.NewLimiter(cfg.EndpointLimit), belfryhttp.Semantics(meaning))
-	}
-	servers, err := belfryhttp.Balance(discover.List(targets...), balance.Config{}, meaning)
+	made, err := readRecipe(cfg)
 	if err != nil {
 		return nil, err
 	}
-	layers := belfryhttp.NewStack(meaning).
-		Budget(budget.New(budgetConfig(cfg.RetryRatio))).
-		LoadShed().
-		Buffer(cfg.Buffer, buffer.Config{MaxWait: cfg.BufferWait}).
-		ConcurrencyLimit(cfg.Limit).
-		Timeout(cfg.Timeout).
-		Retry(retry.Config{MaxAttempts: cfg.Attempts})
-	svc, err := layers.Build(servers)
+	u := &upstream{
+		sources:   newSources(order{targets, cfg.DiscoveryInterval, 1}),
+		endpoints: newEndpoints(made, cfg.EndpointLimit),
+		limiter:   limit.NewLimiter(cfg.Limit),
+		onRetry:   told.retry,
+		cfg:       cfg, recipe: made, version: 1,
+	}
+	u.servers, err = balance.New(u.sources.all(), u.endpoints.dial, balance.Config{Load: metric(cfg.Load), OnEvent: told.event}, u.endpoints.meaning)
 	if err != nil {
-		servers.Close()
 		return nil, err
 	}
-	return &upstream{
-		transport: belfryhttp.RoundTripper(svc, meaning),
-		targets:   targets,
-		layers:    fmt.Sprintf("%s → balance(peak ewma, %s) → concurrency limit(%d each)", layers, endpoints(len(targets)), cfg.EndpointLimit),
-		close:     servers,
-	}, nil
+	u.budgets = []*budget.Budget{budget.New(budgetConfig(cfg.RetryRatio))}
+	l, err := u.newLayers(cfg, u.budgets[0])
+	if err != nil {
+		u.Close()
+		return nil, err
+	}
+	u.now.Store(l)
+	return u, nil
+}
+
+func metric(name string) load.Metric {
+	switch name {
+	case LoadInFlight:
+		return load.Pending{}
+	case LoadRandom:
+		return load.Constant(nil)
+	}
+	return load.PeakEWMA{}
+}
+
+// apply runs cfg from now on, or fails and changes nothing. What cannot be changed is the caller's to refuse.
+func (u *upstream) apply(cfg Config) error {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	targets, err := ParseTargets(cfg.Targets)
+	if err != nil {
+		return err
+	}
+	made, err := readRecipe(cfg)
+	if err != nil {
+		return err
+	}
+	budgets := u.budgets
+	if cfg.RetryRatio != u.cfg.RetryRatio {
+		budgets = append(slices.Clip(budgets), budget.New(budgetConfig(cfg.RetryRatio)))
+	}
+	next, err := u.newLayers(cfg, budgets[len(budgets)-1])
+	if err != nil {
+		return err
+	}
+	if err := u.limiter.Resize(cfg.Limit); err != nil {
+		return err
+	}
+	if !made.equal(u.recipe) {
+		u.recipe = made
+		u.version++
+	}
+	u.endpoints.set(u.recipe, cfg.EndpointLimit)
+	u.sources.set(order{targets, cfg.DiscoveryInterval, u.version})
+	u.cfg, u.budgets = cfg, budgets
+	u.old = append(u.old, u.now.Swap(next))
+	u.fold()
+	return nil
+}
+
+// RoundTrip sends req through the layers that are current when it comes.
+func (u *upstream) RoundTrip(req *http.Request) (*http.Response, error) {
+	l := u.enter()
+	defer l.active.Add(-1)
+	return l.tripper.RoundTrip(req)
+}
+
+// enter returns the current layers, which count the caller: whoever finds that old ones are not active can rely on it.
+func (u *upstream) enter() *layers {
+	for {
+		l := u.now.Load()
+		l.active.Add(1)
+		if u.now.Load() == l {
+			return l
+		}
+		l.active.Add(-1)
+	}
+}
+
+// fold adds up what layers without requests have counted, and forgets them. mu is held.
+func (u *upstream) fold() {
+	var busy []*layers
+	for _, l := range u.old {
+		if l.active.Load() > 0 {
+			busy = append(busy, l)
+			continue
+		}
+		u.past.add(l.counts())
+	}
+	u.old = busy
+}
+
+// Close closes idle connections, and the others when their calls are over.
+func (u *upstream) Close() error {
+	u.sources.end()
+	return u.servers.Close()
+}
+
+// String lists the layers in the order in which a request meets them.
+func (u *upstream) String() string {
+	u.mu.Lock()
+	cfg := u.cfg
+	u.mu.Unlock()
+	text := fmt.Sprintf("%s → balance(%s) → ", u.now.Load().text, map[string]string{
+		LoadPeakEWMA: "peak ewma", LoadInFlight: "in flight", LoadRandom: "random",
+	}[cfg.Load])
+	if cfg.Health.Path != "" {
+		text += fmt.Sprintf("health(%s every %v) → ", cfg.Health.Path, cfg.Health.Interval)
+	}
+	return text + fmt.Sprintf("concurrency limit(%d each)", cfg.EndpointLimit)
+}
+
+// state adds what there is to see.
+func (u *upstream) state(s *State) {
+	s.Stack = u.String()
+	found := u.servers.Stats()
+	s.Waiting, s.Discovery = found.Waiting, found.Discovery
+	for _, ep := range found.Endpoints {
+		_, ep.Addr, _ = splitAddr(ep.Addr)
+		e := EndpointState{EndpointStats: ep}
+		u.endpoints.describe(&e)
+		s.Endpoints = append(s.Endpoints, e)
+	}
+	s.Targets = u.sources.targets()
+	s.Limit = u.limiter.Stats()
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.fold()
+	sum := u.past
+	for _, l := range u.old {
+		sum.add(l.counts())
+	}
+	now := u.now.Load()
+	sum.add(now.counts())
+	for _, b := range u.budgets {
+		sum.spend(b.Stats())
+	}
+	bound := now.buffer.Stats().Bound
+	s.Buffer, s.Timeout, s.Retry, s.Budget, s.Shed = sum.buffer, sum.timeout, sum.retry, sum.budget, sum.shed
+	s.Buffer.Bound = bound
 }
 
 // budgetConfig turns a ratio into a budget: 0 means no extra attempts at all, not the default.
@@ -72,29 +205,3 @@ func budgetConfig(ratio float64) budget.Config {
 	}
 	return budget.Config{Ratio: ratio}
 }
-
-// newTransport returns what a proxy needs from a transport, which differs from a client: nothing is decompressed on the way, and no other
-// proxy is asked.
-func newTransport(idle int) *http.Transport {
-	t := belfryhttp.NewTransport(idle)
-	t.Proxy = nil
-	t.DisableCompression = true
-	// The next attempt goes to another server, so waiting long for this one is no use.
-	t.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
-	return t
-}
-
-const dialTimeout = 5 * time.Second
-
-func endpoints(n int) string {
-	if n == 1 {
-		return "1 endpoint"
-	}
-	return fmt.Sprintf("%d endpoints", n)
-}
-
-// String lists the layers in the order in which a request meets them.
-func (u *upstream) String() string { return u.layers }
-
-// Close closes idle connections, and the others when their calls are over.
-func (u *upstream) Close() error { return u.close.Close() }

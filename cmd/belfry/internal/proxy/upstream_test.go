@@ -211,7 +211,7 @@ func TestAttemptsAndRatioCanForbidRetries(t *testing.T) {
 }
 
 func TestNoOtherProxyIsAsked(t *testing.T) {
-	if newTransport(1).Proxy != nil {
+	if (&recipe{}).transport("http", 1).Proxy != nil {
 		t.Error("the transport asks the environment for a proxy")
 	}
 }

@@ -1,0 +1,249 @@
+package config
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
+)
+
+const example = "../../belfry.example.yaml"
+
+func TestTheExample(t *testing.T) {
+	data, err := os.ReadFile(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Load(example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run("says what it says", func(t *testing.T) {
+		want := proxy.Defaults()
+		want.TLS = proxy.ListenTLS{Cert: "/etc/belfry/tls.crt", Key: "/etc/belfry/tls.key"}
+		want.TrustedForwarders = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::7/128")}
+		want.Targets = []string{"http://127.0.0.1:3001", "https://backend.example", "dns:///backend.internal:8443?scheme=https"}
+		want.DiscoveryInterval = 10 * time.Second
+		want.TargetTLS = proxy.TargetTLS{CA: "/etc/belfry/ca.pem", ServerName: "backend.internal"}
+		want.Health.Path = "/healthz"
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("got  %+v\nwant %+v", got, want)
+		}
+	})
+	lines := strings.Split(string(data), "\n")
+	t.Run("without a line that says default it is the same", func(t *testing.T) {
+		n := 0
+		for i, line := range lines {
+			if !strings.Contains(line, "# default") {
+				continue
+			}
+			n++
+			less, err := Parse("less", []byte(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n")))
+			if err != nil || !reflect.DeepEqual(less, got) {
+				t.Errorf("line %d is not the default: %s (%v)", i+1, line, err)
+			}
+		}
+		if n < 20 {
+			t.Errorf("only %d lines say default", n)
+		}
+	})
+	t.Run("has every key", func(t *testing.T) {
+		var all func(prefix string, known map[string]field)
+		all = func(indent string, known map[string]field) {
+			for name, f := range known {
+				if !strings.Contains(string(data), "\n"+indent+name+":") {
+					t.Errorf("%s is missing", name)
+				}
+				all(indent+"  ", f.fields)
+			}
+		}
+		all("", fields())
+	})
+	t.Run("says of every value what is accepted", func(t *testing.T) {
+		for _, accepted := range []string{
+			proxy.AcceptedBufferWait, proxy.AcceptedTimeout, proxy.AcceptedPlaces, proxy.AcceptedAttempts, proxy.AcceptedRetryRatio,
+			proxy.AcceptedReplay, proxy.AcceptedDrain, proxy.AcceptedInterval, proxy.AcceptedLoad, proxy.AcceptedInARow,
+			proxy.AcceptedClientTimes, proxy.AcceptedHeaderBytes,
+		} {
+			if accepted == proxy.AcceptedLoad {
+				accepted = "in_flight or random"
+			}
+			if !strings.Contains(string(data), accepted) {
+				t.Errorf("%q is missing", accepted)
+			}
+		}
+	})
+}
+
+func TestAFileWithTargetsOnlyIsTheDefaults(t *testing.T) {
+	for name, text := range map[string]string{
+		"a list":          "targets:\n  - http://a\n",
+		"flow":            "targets: [http://a]",
+		"json":            `{"targets": ["http://a"]}`,
+		"with a mark":     "\ufefftargets: [http://a]",
+		"other lines":     "# hello\r\ntargets:\r\n  - http://a\r\n",
+		"a document":      "---\ntargets: [http://a]\n...\n",
+		"empty mapping":   "targets: [http://a]\nbuffer: {}\n",
+		"quoted":          "\"targets\": ['http://a']",
+		"everything once": "targets: [http://a]\nlimit: 1024\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := proxy.Defaults()
+			want.Targets = []string{"http://a"}
+			if got, err := Parse("f", []byte(text)); err != nil || !reflect.DeepEqual(got, want) {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestValuesAreReadAsTheyAreWritten(t *testing.T) {
+	got, err := Parse("f", []byte(`
+listen: ":80"
+admin: OFF
+targets: ["h2c://a:81", file:///etc/targets, srv:///_http._tcp.a.example]
+load: in_flight
+shed: false
+buffer: {size: 7, wait: 1m30s}
+retry: {attempts: 1, budget: 1, body_cap: 1MiB}
+client: {header_bytes: 8192}
+drain: {delay: 0, timeout: 0}
+trusted_forwarders: [127.0.0.1, "::1", "::ffff:10.1.2.3/120", 10.1.2.3/8]
+access_log: true
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := proxy.Defaults()
+	want.Listen, want.Admin, want.Load, want.Shed = ":80", "", "in_flight", false
+	want.Targets = []string{"h2c://a:81", "file:///etc/targets", "srv:///_http._tcp.a.example"}
+	want.Buffer, want.BufferWait, want.Attempts, want.RetryRatio, want.ReplayBytes = 7, 90*time.Second, 1, 1, 1<<20
+	want.Client.HeaderBytes, want.Drain, want.AccessLog = 8192, 0, true
+	for _, p := range []string{"127.0.0.1/32", "::1/128", "10.1.2.0/24", "10.0.0.0/8"} {
+		want.TrustedForwarders = append(want.TrustedForwarders, netip.MustParsePrefix(p))
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestMistakesHaveTheirLine(t *testing.T) {
+	const ok = "targets: [http://a]\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"nothing", "", "f: targets must be http://host[:port], https://"},
+		{"a comment", "# nothing\n", "f: targets must be "},
+		{"no targets", "limit: 1\n", "f: targets must be "},
+		{"empty targets", "limit: 1\ntargets: []\n", "f:2: targets must be "},
+		{"a list", "- a\n", "f:1: must be a mapping of keys to values, got a list"},
+		{"a word", "hello\n", `f:1: must be a mapping of keys to values, got "hello"`},
+		{"two documents", ok + "---\nlimit: 1\n", "f:3: must be one document"},
+		{"not YAML", ok + "limit: [1\n", "f:2: is not YAML: "},
+		{"a tab", ok + "buffer:\n\tsize: 1\n", "f:3: is not YAML: "},
+		{"not UTF-8", ok + "load: \xff\n", "f: must be UTF-8"},
+		{"unknown", ok + "limits: 3\n", "f:2: limits is not known; is it limit that is meant?"},
+		{"unknown, of no likeness", ok + "frobnicate: 3\n", "f:2: frobnicate is not known; accepted: access_log, admin, buffer,"},
+		{"unknown further in", ok + "buffer:\n  size: 1\n  sizes: 2\n", "f:4: buffer.sizes is not known; is it buffer.size that is meant?"},
+		{"twice", ok + "limit: 1\ntimeout: 1s\nlimit: 1\n", "f:4: limit is there twice, first in line 2"},
+		{"twice further in", ok + "buffer:\n  size: 1\n  size: 1\n", "f:4: buffer.size is there twice, first in line 3"},
+		{"limit 0", ok + "limit: 0\n", "f:2: limit must be 1 to 1000000, got 0"},
+		{"limit below 0", ok + "limit: -1\n", "f:2: limit must be 1 to 1000000, got -1"},
+		{"absurd", ok + "limit: 99999999999999999999999999\n", "f:2: limit must be 1 to 1000000, got \"99999999999999999999999999\""},
+		{"endpoint_limit 0", ok + "endpoint_limit: 0\n", "f:2: endpoint_limit must be 1 to 1000000, got 0"},
+		{"buffer.size 0", ok + "buffer:\n  size: 0\n", "f:3: buffer.size must be 1 to 1000000, got 0"},
+		{"a fraction", ok + "limit: 1.5\n", "f:2: limit must be 1 to 1000000, got 1.5"},
+		{"a word for a number", ok + "limit: many\n", `f:2: limit must be 1 to 1000000, got "many"`},
+		{"nothing for a number", ok + "limit:\n", "f:2: limit must be 1 to 1000000, got nothing"},
+		{"a mapping for a number", ok + "limit: {a: 1}\n", "f:2: limit must be 1 to 1000000, got a mapping"},
+		{"a number for a mapping", ok + "buffer: 512\n", "f:2: buffer must be a mapping of size, wait, got 512"},
+		{"a time without unit", ok + "timeout: 30\n", "f:2: timeout must be 1ms to 1h, got 30; a number needs a unit"},
+		{"a time below 0", ok + "timeout: -1s\n", "f:2: timeout must be 1ms to 1h, got -1s"},
+		{"a time of 0", ok + "timeout: 0\n", "f:2: timeout must be 1ms to 1h, got 0s"},
+		{"yes", ok + "shed: yes\n", `f:2: shed must be true or false, got "yes"`},
+		{"not a number", ok + "retry: {budget: .nan}\n", "f:2: retry.budget must be 0 to 1, got .nan"},
+		{"infinity", ok + "retry: {budget: .inf}\n", "f:2: retry.budget must be 0 to 1, got .inf"},
+		{"bytes", ok + "retry: {body_cap: 17MiB}\n", "f:2: retry.body_cap must be 0 to 16MiB, got 17825792"},
+		{"load", ok + "load: best\n", `f:2: load must be peak_ewma, in_flight or random, got "best"`},
+		{"path", ok + "health:\n  path: healthz\n", `f:3: health.path must be a path that begins with /`},
+		{"forwarder", ok + "trusted_forwarders:\n  - 10.0.0.1\n  - 10.0.0.0/33\n", `f:4: trusted_forwarders[1] must be addresses or networks`},
+		{"half of tls", ok + "tls: {cert: a}\n", "f:2: tls must have both cert and key, or neither"},
+		{"same address", ok + "listen: 127.0.0.1:1\nadmin: 127.0.0.1:1\n", "f:3: admin must not be the address to listen on"},
+		{"a target for a list", "targets: http://a\n", `f:1: targets must be a list of http://host[:port], `},
+		{"a bad target", "targets:\n  - http://a\n  - ftp://b\n", `f:3: targets must be http://host[:port], `},
+		{"the same target", "targets:\n  - http://a\n\n  - http://A:80/\n", `"http://a" and "http://A:80/" are the same`},
+		{"itself", "listen: 127.0.0.1:80\ntargets:\n  - http://a\n  - http://127.0.0.1\n", `f:4: targets must name other servers`},
+		{"an anchor", "targets: &a [http://a]\n", "anchors, aliases and tags are not supported"},
+		{"an alias", ok + "limit: *a\n", ""},
+		{"a tag", ok + "limit: !!int 3\n", "f:2: limit must be 1 to 1000000, got !!int 3; anchors, aliases and tags are not supported"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := Parse("f", []byte(c.text))
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got  %v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAllMistakesAreSaidOnceInOrder(t *testing.T) {
+	_, err := Parse("f", []byte("timeout: 0\nbuffer: 3\nlimit: many\nx: y\ntrusted_forwarders: [nobody]\ntargets: [http://a, '']\n"))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	var at []string
+	for line := range strings.Lines(err.Error()) {
+		place, _, _ := strings.Cut(line, " ")
+		at = append(at, place)
+	}
+	if want := []string{"f:1:", "f:2:", "f:3:", "f:4:", "f:5:", "f:6:"}; !slices.Equal(at, want) {
+		t.Errorf("got\n%v", err)
+	}
+}
+
+func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	long := filepath.Join(dir, "long")
+	if err := os.WriteFile(long, make([]byte, maxFile+1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		filepath.Join(dir, "none"): "none: no such file",
+		dir:                        "must be a file",
+		long:                       "must be no longer than 1 MiB",
+	} {
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), path) != 1 {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
+}
+
+// FuzzParse looks for a file that ends the program, or that is taken though its values are not.
+func FuzzParse(f *testing.F) {
+	data, err := os.ReadFile(example)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	for _, seed := range []string{"", "targets: [http://a]", "a: &a\n  b: *a\n", "? x\n: y", "targets: [http://a]\n<<: {limit: 0}\n", "--- |\n x\n", "\t", "{", "targets: !!x [a]"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		cfg, err := Parse("f", data)
+		if err == nil {
+			if err := cfg.Validate(); err != nil {
+				t.Errorf("taken, though %v", err)
+			}
+			return
+		}
+		for line := range strings.Lines(err.Error()) {
+			if !strings.HasPrefix(line, "f:") {
+				t.Errorf("a line without the file: %q", line)
+			}
+		}
+	})
+}

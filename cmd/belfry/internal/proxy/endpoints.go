@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/belfryhttp"
+	"github.com/belfry-go/belfry/health"
+	"github.com/belfry-go/belfry/limit"
+)
+
+type service = belfry.Service[*http.Request, *http.Response]
+
+// A recipe is what endpoints are made with. Two that are equal make the same.
+type recipe struct {
+	tls    TargetTLS
+	ca     [sha256.Size]byte // of the file's content
+	health Health
+
+	roots *x509.CertPool // nil: the system's
+}
+
+// readRecipe reads what cfg names.
+func readRecipe(cfg Config) (*recipe, error) {
+	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health}
+	if cfg.Health.Path == "" {
+		r.health = Health{}
+	}
+	if cfg.TargetTLS.CA == "" {
+		return r, nil
+	}
+	pem, err := os.ReadFile(cfg.TargetTLS.CA)
+	if err != nil {
+		return nil, &Problem{Key: "target_tls.ca", Index: -1, Text: "must be " + AcceptedFile + ": " + err.Error()}
+	}
+	r.ca, r.roots = sha256.Sum256(pem), x509.NewCertPool()
+	if !r.roots.AppendCertsFromPEM(pem) {
+		return nil, &Problem{Key: "target_tls.ca", Index: -1, Text: "must be " + AcceptedFile + ", and there is no certificate in " + cfg.TargetTLS.CA}
+	}
+	return r, nil
+}
+
+func (r *recipe) equal(other *recipe) bool {
+	return r.tls == other.tls && r.ca == other.ca && r.health == other.health
+}
+
+// transport returns what a proxy needs from a transport, which differs from a client: nothing is decompressed on the way, and no other
+// proxy is asked.
+func (r *recipe) transport(scheme string, idle int) *http.Transport {
+	t := belfryhttp.NewTransport(idle)
+	t.Proxy = nil
+	t.DisableCompression = true
+	t.MaxResponseHeaderBytes = maxResponseHeader
+	// The next attempt goes to another server, so waiting long for this one is no use.
+	t.DialContext = (&net.Dialer{Timeout: dialTimeout, KeepAlive: 30 * time.Second}).DialContext
+	t.TLSHandshakeTimeout = dialTimeout
+	t.TLSClientConfig = &tls.Config{RootCAs: r.roots, ServerName: r.tls.ServerName, MinVersion: tls.VersionTLS12}
+	if scheme == schemeH2C {
+		t.Protocols = new(http.Protocols)
+		t.Protocols.SetUnencryptedHTTP2(true)
+	}
+	return t
+}
+
+const (
+	dialTimeout       = 5 * time.Second
+	maxResponseHeader = 1 << 20
+)
+
+// endpoints makes the services of servers, and keeps what belongs to each while it is there.
+type endpoints struct {
+	meaning belfry.Semantics[*http.Request, *http.Response]
+
+	mu     sync.Mutex
+	recipe *recipe
+	limit  int
+	known  map[string]*member
+}
+
+// A member is what endpoints of one key share: a server that moves to a new version has one limit all the time.
+type member struct {
+	limiter *limit.Limiter
+	health  *health.Service[*http.Request, *http.Response] // of the newest
+	count   int
+}
+
+func newEndpoints(r *recipe, limit int) *endpoints {
+	return &endpoints{meaning: belfryhttp.Semantics(), recipe: r, limit: limit, known: map[string]*member{}}
+}
+
+// set changes what endpoints are made with from now on, and the limit of those that are there.
+func (e *endpoints) set(r *recipe, places int) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.recipe = r
+	if e.limit == places {
+		return
+	}
+	e.limit = places
+	for _, m := range e.known {
+		_ = m.limiter.Resize(places) // which fails below 0
+	}
+}
+
+// dial makes the endpoint at addr.
+func (e *endpoints) dial(_ context.Context, key, addr string) (service, error) {
+	scheme, base, err := splitAddr(addr)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	r, places := e.recipe, e.limit
+	e.mu.Unlock()
+	return belfryhttp.Endpoint(base, belfryhttp.Config{
+		PreserveHost: true,
+		Transport:    r.transport(scheme, places),
+		PerEndpoint:  func(leaf service) service { return e.join(key, base, leaf, r) },
+	})
+}
+
+// join puts the layers of one endpoint around its leaf.
+func (e *endpoints) join(key, base string, leaf service, r *recipe) service {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	m := e.known[key]
+	if m == nil {
+		m = &member{limiter: limit.NewLimiter(e.limit)}
+		e.known[key] = m
+	}
+	m.count++
+	var inner service = limit.NewConcurrency(leaf, m.limiter, e.meaning)
+	out := &endpoint{service: inner, key: key, of: e}
+	if r.health.Path != "" {
+		probe := func(ctx context.Context) error { return ask(ctx, inner, base, r.health.Path, e.meaning) }
+		out.health = health.New(inner, probe, r.health.config())
+		out.service, m.health = out.health, out.health
+	}
+	return out
+}
+
+func (e *endpoints) leave(key string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if m := e.known[key]; m != nil {
+		if m.count--; m.count == 0 {
+			delete(e.known, key)
+		}
+	}
+}
+
+// describe adds what is known about an endpoint.
+func (e *endpoints) describe(s *EndpointState) {
+	e.mu.Lock()
+	m := e.known[s.Key]
+	var probed *health.Service[*http.Request, *http.Response]
+	if m != nil {
+		probed = m.health
+	}
+	e.mu.Unlock()
+	if m == nil {
+		return
+	}
+	s.Limit = m.limiter.Stats()
+	if probed != nil {
+		h := probed.Stats()
+		s.Health = &HealthState{h.Healthy, h.Since, h.LastError, h.Probes, h.Failures, h.Refused}
+	}
+}
+
+// An endpoint is the outermost service of one server. It notes in a request's context who was asked.
+type endpoint struct {
+	service
+	key    string
+	of     *endpoints
+	health *health.Service[*http.Request, *http.Response]
+}
+
+// Call notes who is asked.
+func (e *endpoint) Call(ctx context.Context, permit belfry.Permit, req *http.Request) (*http.Response, error) {
+	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		x.record.Endpoint = e.key
+		x.record.Attempts++
+	}
+	return e.service.Call(ctx, permit, req)
+}
+
+// Close ends the probes.
+func (e *endpoint) Close() error {
+	e.of.leave(e.key)
+	if e.health != nil {
+		return e.health.Close()
+	}
+	return nil
+}
+
+func (h Health) config() health.Config {
+	return health.Config{Interval: h.Interval, Timeout: h.Timeout, Unhealthy: h.Unhealthy, Healthy: h.Healthy}
+}
+
+var errProbe = errors.New("answered")
+
+// ask asks a server whether it is well: an answer of 200 to 399 says so.
+func ask(ctx context.Context, server service, base, path string, meaning belfry.Semantics[*http.Request, *http.Response]) error {
+	u, err := probeURL(path)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base, "/"), http.NoBody)
+	if err != nil {
+		return err
+	}
+	req.URL.Path, req.URL.RawPath, req.URL.RawQuery = u.Path, u.RawPath, u.RawQuery
+	req.Header.Set("User-Agent", "belfry")
+	res, err := belfry.TryDo(ctx, server, req)
+	if err != nil {
+		return err
+	}
+	meaning.Discard(res)
+	if res.StatusCode < 200 || res.StatusCode > 399 {
+		return fmt.Errorf("%w %s", errProbe, res.Status)
+	}
+	return nil
+}
+
+var errPath = errors.New("must begin with one slash")
+
+// probeURL reads what is asked for.
+func probeURL(path string) (*url.URL, error) {
+	u, err := url.ParseRequestURI(path)
+	if err != nil {
+		return nil, err
+	}
+	if u.Host != "" || u.Scheme != "" || !strings.HasPrefix(u.Path, "/") || strings.HasPrefix(path, "//") || strings.Contains(path, "#") {
+		return nil, errPath
+	}
+	return u, nil
+}

@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"fmt"
+	"net/http"
+	"sync/atomic"
+
+	"github.com/belfry-go/belfry/belfryhttp"
+	"github.com/belfry-go/belfry/budget"
+	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/limit"
+	"github.com/belfry-go/belfry/retry"
+	"github.com/belfry-go/belfry/shed"
+	"github.com/belfry-go/belfry/timeout"
+)
+
+// layers are what one configuration puts above the balancer.
+type layers struct {
+	tripper *belfryhttp.Tripper
+	text    string
+	active  atomic.Int64 // RoundTrips
+
+	shed    *shed.Service[*http.Request, *http.Response] // nil: there is none
+	buffer  *buffer.Service[*http.Request, *http.Response]
+	timeout *timeout.Service[*http.Request, *http.Response]
+	retry   *retry.Service[*http.Request, *http.Response]
+}
+
+// newLayers puts layers together, outermost first: who has no seat is shed; a seat is for waiting until there is a place; a
+// place is for one call with all its attempts, which one deadline bounds; each attempt goes to the better of two
+// servers that have room.
+func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
+	l := &layers{}
+	meaning := belfryhttp.Config{BodyBuffer: cfg.ReplayBytes}
+	sem := u.endpoints.meaning
+	s := belfryhttp.NewStack(meaning)
+	if cfg.Shed {
+		s = s.Layer("load shed", func(inner service) service {
+			l.shed = shed.New(inner)
+			return l.shed
+		})
+	}
+	s = s.Layer(fmt.Sprintf("buffer(%d, max wait %v)", cfg.Buffer, cfg.BufferWait), func(inner service) service {
+		l.buffer = buffer.New(inner, cfg.Buffer, buffer.Config{MaxWait: cfg.BufferWait})
+		return l.buffer
+	})
+	s = s.Layer(fmt.Sprintf("concurrency limit(%d)", cfg.Limit), func(inner service) service {
+		return limit.NewConcurrency(inner, u.limiter, sem)
+	})
+	s = s.Layer(fmt.Sprintf("timeout(%v)", cfg.Timeout), func(inner service) service {
+		l.timeout = timeout.New(inner, cfg.Timeout, timeout.Config{}, sem)
+		return l.timeout
+	})
+	s = s.Layer(fmt.Sprintf("retry(%d attempts)", cfg.Attempts), func(inner service) service {
+		l.retry = retry.New(inner, retry.Config{MaxAttempts: cfg.Attempts, Budget: paid, OnRetry: u.onRetry}, sem)
+		return l.retry
+	})
+	svc, err := s.Build(u.servers)
+	if err != nil {
+		return nil, err
+	}
+	l.tripper, l.text = belfryhttp.RoundTripper(svc, meaning), s.String()
+	return l, nil
+}
+
+// counts are what several layers have counted, added up.
+type counts struct {
+	shed    uint64
+	buffer  buffer.Stats
+	timeout timeout.Stats
+	retry   retry.Stats
+	budget  budget.Stats
+}
+
+// counts returns what l has counted.
+func (l *layers) counts() counts {
+	c := counts{buffer: l.buffer.Stats(), timeout: l.timeout.Stats(), retry: l.retry.Stats()}
+	if l.shed != nil {
+		c.shed = l.shed.Stats().Shed
+	}
+	return c
+}
+
+func (c *counts) add(o counts) {
+	c.shed += o.shed
+	b := &c.buffer
+	b.Seated += o.buffer.Seated
+	b.Queued += o.buffer.Queued
+	b.Waiting += o.buffer.Waiting
+	b.Admitted += o.buffer.Admitted
+	b.Rejected += o.buffer.Rejected
+	b.Cancelled += o.buffer.Cancelled
+	b.Expired += o.buffer.Expired
+	b.Failed += o.buffer.Failed
+	c.timeout.Calls += o.timeout.Calls
+	c.timeout.Waits += o.timeout.Waits
+	r := &c.retry
+	r.Calls += o.retry.Calls
+	r.Attempts += o.retry.Attempts
+	r.Retries += o.retry.Retries
+	r.OutOfAttempts += o.retry.OutOfAttempts
+	r.OutOfBudget += o.retry.OutOfBudget
+	r.OutOfTime += o.retry.OutOfTime
+	r.NotCopyable += o.retry.NotCopyable
+	r.TooLong += o.retry.TooLong
+	r.Final += o.retry.Final
+	r.Unready += o.retry.Unready
+}
+
+// spend adds what a budget has counted. The balance is that of the last.
+func (c *counts) spend(o budget.Stats) {
+	c.budget.Balance, c.budget.Unlimited = o.Balance, o.Unlimited
+	c.budget.Deposits += o.Deposits
+	c.budget.Withdrawals += o.Withdrawals
+	c.budget.Refused += o.Refused
+}

@@ -1,0 +1,249 @@
+package proxy
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/retry"
+)
+
+// A Server is a proxy that runs.
+type Server struct {
+	log      *slog.Logger
+	opts     Options
+	up       *upstream
+	handler  *handler
+	admin    http.Handler // nil: there is none
+	listener net.Listener
+	started  time.Time
+	draining atomic.Bool
+	cert     atomic.Pointer[tls.Certificate] // nil: in the clear
+
+	onRequest []func(Record)
+	onEvent   []func(balance.Event)
+	onRetry   []func(retry.Event)
+
+	// reloading is held for a whole reload, mu for what is read at any time.
+	reloading sync.Mutex
+	mu        sync.Mutex
+	cfg       Config
+	config    ConfigState
+}
+
+// newServer makes what requests go through. Its parts have no goroutine before the upstream is made, so that a Config that is
+// refused here leaves nothing behind.
+func newServer(cfg Config, opts Options, log *slog.Logger) (*Server, error) {
+	s := &Server{log: log, opts: opts, started: time.Now(), cfg: cfg}
+	s.config = ConfigState{File: opts.File, Generation: 1, Since: s.started}
+	cert, err := readCertificate(cfg.TLS)
+	if err != nil {
+		return nil, err
+	}
+	s.cert.Store(cert)
+	if opts.Admin != nil && cfg.Admin != "" {
+		s.admin = opts.Admin(s) // now, lest it misses the first events
+	}
+	if s.up, err = newUpstream(cfg, hooks{s.tellEvent, s.tellRetry}); err != nil {
+		return nil, err
+	}
+	s.handler = newHandler(s.up, cfg, log, s.tellRequest)
+	return s, nil
+}
+
+// Check reads the files that cfg names, and says what is wrong with them. cfg is valid.
+func Check(cfg Config) error {
+	_, err := readCertificate(cfg.TLS)
+	if _, other := readRecipe(cfg); other != nil {
+		err = errors.Join(err, other)
+	}
+	return err
+}
+
+// readCertificate reads what clients are shown, nil if nothing.
+func readCertificate(files ListenTLS) (*tls.Certificate, error) {
+	if files.Cert == "" {
+		return nil, nil
+	}
+	cert, err := tls.LoadX509KeyPair(files.Cert, files.Key)
+	if err != nil {
+		return nil, &Problem{Key: "tls", Index: -1, Text: fmt.Sprintf("must be a certificate and its key in PEM, in %s and %s: %v", files.Cert, files.Key, err)}
+	}
+	return &cert, nil
+}
+
+// OnRequest has f called after each request, by its goroutine.
+func (s *Server) OnRequest(f func(Record)) { s.onRequest = append(s.onRequest, f) }
+
+// OnEvent has f called when an endpoint comes, goes, or changes its state, by several goroutines at once.
+func (s *Server) OnEvent(f func(balance.Event)) { s.onEvent = append(s.onEvent, f) }
+
+// OnRetry has f called when a request is going to be sent again.
+func (s *Server) OnRetry(f func(retry.Event)) { s.onRetry = append(s.onRetry, f) }
+
+func (s *Server) tellRequest(r Record) {
+	for _, f := range s.onRequest {
+		f(r)
+	}
+}
+
+func (s *Server) tellRetry(e retry.Event) {
+	for _, f := range s.onRetry {
+		f(e)
+	}
+}
+
+func (s *Server) tellEvent(e balance.Event) {
+	logEvent(s.log, e)
+	for _, f := range s.onEvent {
+		f(e)
+	}
+}
+
+// logEvent tells of endpoints that come and go, and of what is wrong with them. That one is busy is neither.
+func logEvent(log *slog.Logger, e balance.Event) {
+	level := slog.LevelInfo
+	switch e.Kind {
+	case balance.EndpointDialled, balance.EndpointReady, balance.ServiceClosed:
+		level = slog.LevelDebug
+	case balance.EndpointFailed, balance.EndpointClosed, balance.DiscoveryFailed:
+		level = slog.LevelWarn
+	case balance.EndpointAdded, balance.EndpointRemoved:
+	}
+	attrs := []any{}
+	if e.Key != "" {
+		attrs = append(attrs, "endpoint", e.Key)
+	}
+	if e.Err != nil {
+		attrs = append(attrs, "error", e.Err)
+	}
+	log.Log(context.Background(), level, e.Kind.String(), attrs...)
+}
+
+// Draining reports whether the signal to end has come.
+func (s *Server) Draining() bool { return s.draining.Load() }
+
+// State returns what there is to see. It costs a look at every endpoint.
+func (s *Server) State() State {
+	state := State{Address: s.listener.Addr().String(), Started: s.started, Draining: s.draining.Load(), Requests: s.handler.stats()}
+	s.up.state(&state)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state.Config = s.config
+	return state
+}
+
+// reload reads the configuration again and runs it, or says why not and goes on as before.
+func (s *Server) reload() {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	err := s.replace()
+	s.mu.Lock()
+	if err != nil {
+		s.config.Refused, s.config.RefusedAt = err, time.Now()
+	} else {
+		s.config.Generation++
+		s.config.Since = time.Now()
+		s.config.Refused = nil
+	}
+	generation := s.config.Generation
+	s.mu.Unlock()
+	if err != nil {
+		s.log.Error("reload refused, the old configuration goes on", "file", s.opts.File, "error", err, "generation", generation)
+		return
+	}
+	s.log.Info("reloaded", "file", s.opts.File, "generation", generation, "stack", s.up.String())
+}
+
+func (s *Server) replace() error {
+	cfg, err := s.opts.Reload()
+	if err != nil {
+		return err
+	}
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	before := s.cfg
+	s.mu.Unlock()
+	if err := fixed(before, cfg); err != nil {
+		return err
+	}
+	cert, err := readCertificate(cfg.TLS)
+	if err != nil {
+		return err
+	}
+	if err := s.up.apply(cfg); err != nil {
+		return err
+	}
+	s.cert.Store(cert)
+	s.handler.set(cfg)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cfg = cfg
+	return nil
+}
+
+var errRestart = errors.New("cannot change while it runs; restart it for that")
+
+// fixed says which values cannot be changed by a reload, if next does so.
+func fixed(now, next Config) error {
+	var errs []error
+	for _, v := range []struct {
+		key       string
+		now, next any
+	}{
+		{"listen", now.Listen, next.Listen},
+		{"admin", now.Admin, next.Admin},
+		{"tls (on or off)", now.TLS.Cert != "", next.TLS.Cert != ""},
+		{"load", now.Load, next.Load},
+		{"client.header_timeout", now.Client.HeaderTimeout, next.Client.HeaderTimeout},
+		{"client.idle_timeout", now.Client.IdleTimeout, next.Client.IdleTimeout},
+		{"client.header_bytes", now.Client.HeaderBytes, next.Client.HeaderBytes},
+	} {
+		if v.now != v.next {
+			errs = append(errs, fmt.Errorf("%s %w: it is %v, the file says %v", v.key, errRestart, v.now, v.next))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// httpServer returns the server that clients talk to: HTTP/1.1 and HTTP/2, which in the clear has to be begun by the client.
+func (s *Server) httpServer(base context.Context) *http.Server {
+	c := s.cfg.Client
+	srv := &http.Server{
+		BaseContext:       func(net.Listener) context.Context { return base },
+		Handler:           s.handler,
+		ReadHeaderTimeout: c.HeaderTimeout,
+		IdleTimeout:       c.IdleTimeout,
+		MaxHeaderBytes:    int(c.HeaderBytes),
+		HTTP2:             &http.HTTP2Config{WriteByteTimeout: c.StallTimeout},
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelWarn),
+		Protocols:         new(http.Protocols),
+	}
+	srv.Protocols.SetHTTP1(true)
+	srv.Protocols.SetHTTP2(true)
+	srv.Protocols.SetUnencryptedHTTP2(true)
+	if s.cert.Load() != nil {
+		srv.TLSConfig = &tls.Config{
+			MinVersion:     tls.VersionTLS12,
+			GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return s.cert.Load(), nil },
+		}
+	}
+	return srv
+}
+
+func (s *Server) serve(srv *http.Server) error {
+	if srv.TLSConfig != nil {
+		return srv.ServeTLS(s.listener, "", "")
+	}
+	return srv.Serve(s.listener)
+}
