@@ -1,23 +1,24 @@
 // Package balance is a service over many endpoints: each call goes to the better of two that are drawn at random, among
 // those that have room.
 //
-// Endpoints come from a source of changes ([discover.List], or any other), and each is dialled, again and again if need be.
-// For a call, two different endpoints are drawn, the one of lower cost (package load) is asked for a
-// permit, then the other, then all that are left; nothing is reserved on endpoints that were not chosen. The power of
-// two choices is due to Azar, Broder, Karlin and Upfal (1994) and to Mitzenmacher (1996); choosing only among endpoints
-// that are ready is how Rust's tower does it.
+// Endpoints come from a source of changes (package discover), and each is dialled, again and again if need be. For a call, two
+// different endpoints are drawn, and the one of lower cost (package load) is asked for a permit, then the other, then
+// all that are left; nothing is reserved on endpoints that were not chosen. An attempt of a retry or a hedge asks those
+// that were tried before last. The power of two choices is due to Azar, Broder, Karlin and Upfal (1994) and to Mitzenmacher
+// (1996); choosing only among endpoints that are ready is how Rust's tower does it.
 //
-// A Balancer is ready when one of its endpoints is. While none is, callers wait, first come, first served, and every endpoint
-// that is not ready has one goroutine which waits for its room and hands it over; Config.MaxWait bounds the wait for a first
-// endpoint to be discovered, the context any other. An endpoint whose Acquire fails is not
-// ready now: it is asked again after what it says in its refusal, or a growing pause. One whose service is
-// [belfry.ErrClosed] is out for good.
+// A Balancer is ready when one of its endpoints is. While none is, callers wait, first come, first served, and every
+// endpoint that is not ready has one goroutine which waits for its room and hands it over to whoever is first. Config.MaxWait
+// bounds the wait while no endpoint is known, the context any other. An endpoint whose Acquire fails is not ready
+// now: it is asked again after the pause that its refusal asks for, or a growing one. An endpoint whose service is
+// [belfry.ErrClosed] is out until the source names it again.
 //
 // The context of a waiting caller never reaches the endpoints, so that what one caller starts (a connection, a
 // probe) does not end with it. A caller that leaves gives up its place at once. Cancelling a call ends its context,
 // and the call when the endpoint notices.
 //
-// A call adds no allocation if the endpoint's permit is the zero Permit, else one, and one more if its response is streamed.
+// A call adds no allocation if the endpoint's permit is the zero Permit, else one; one more if its response is streamed; and
+// two if it is a later attempt.
 package balance
 
 import (

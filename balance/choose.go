@@ -18,7 +18,9 @@ var noWait = belfry.NoWait(context.Background())
 func (b *Balancer[Req, Res]) choose(ctx context.Context) (permit belfry.Permit, again time.Duration, ok bool) {
 	s := b.ready.Load()
 	tried, ask := attempt.From(ctx), noWait
-	if tried != nil {
+	if tried.Len() == 0 {
+		tried = nil
+	} else {
 		ask = belfry.NoWait(ctx) // an endpoint may be a balancer too
 	}
 	first, second := pick.Better(b.now(), b.random, s.picks, tried)

@@ -50,6 +50,24 @@ func TestClose(t *testing.T) {
 		}
 		w.Close() // again
 	})
+	bubble(t, "refuses those who wait for discovery", func(t *testing.T) {
+		w := newWorld(t, balance.Config{})
+		a := w.wait()
+		w.Close()
+		if err := a.wantError(); !errors.Is(err, belfry.ErrClosed) {
+			t.Errorf("the waiter got %v", err)
+		}
+	})
+	bubble(t, "ends pauses", func(t *testing.T) {
+		w := newWorld(t, balance.Config{MinBackoff: time.Hour})
+		w.say(discover.Insert("nowhere"), nil)
+		w.wantStates("nowhere:backing off")
+		begun := time.Now()
+		w.Close()
+		if took := time.Since(begun); took > 0 {
+			t.Errorf("Close took %v", took)
+		}
+	})
 	bubble(t, "ends dials and waits for them", func(t *testing.T) {
 		var ended atomic.Int64
 		w := newWorldOf(t, &world{dial: dialUntilCancelled(&ended)}, balance.Config{})

@@ -15,7 +15,7 @@ import (
 // shows that the endpoint is ready, and ends. So it does not end with the caller on whose behalf it began: a
 // goroutine started and stopped per waiter would spend its time on that when all endpoints are nearly full.
 
-// start gives ep a driver, which pauses first if failed is not nil. mu is held, and b is not closed.
+// start gives ep a driver, which pauses first if failed is not nil. mu is held, and ep is not removed.
 func (b *Balancer[Req, Res]) start(ep *endpoint[Req, Res], failed error) {
 	ep.driven = true
 	b.drivers.Add(1)
@@ -70,8 +70,6 @@ func (b *Balancer[Req, Res]) advance(ep *endpoint[Req, Res]) error {
 	for {
 		inner, err := b.obtain(ep)
 		switch {
-		case ep.ctx.Err() != nil && err != nil:
-			return nil
 		case errors.Is(err, belfry.ErrClosed):
 			b.lose(ep, err)
 			return nil
@@ -95,8 +93,6 @@ func (b *Balancer[Req, Res]) connect(ep *endpoint[Req, Res]) error {
 		return err
 	})
 	switch {
-	case err != nil && ep.ctx.Err() != nil:
-		return nil
 	case err != nil:
 		return err
 	case svc == nil:
@@ -271,7 +267,7 @@ func (b *Balancer[Req, Res]) trouble(ep *endpoint[Req, Res], err error) {
 		return
 	}
 	b.setError(ep, err)
-	if !ep.driven && !b.closed {
+	if !ep.driven {
 		b.resting--
 		b.start(ep, err)
 	}

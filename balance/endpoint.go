@@ -17,14 +17,15 @@ type endpoint[Req, Res any] struct {
 	// Endpoint is what choosing looks at. Every permit holds it, and so does whoever asks for one.
 	pick.Endpoint
 
+	// Set once, under the balancer's mu, before the endpoint gets into the ready set. They stand here to share a cache
+	// line with what choosing looks at.
+	svc  belfry.Service[Req, Res]
+	load load.Endpoint
+
 	key, addr string
 	ctx       context.Context // of its driver
 	cancel    context.CancelFunc
 	kick      chan struct{} // a place may have become free: has room for one
-
-	// Set once, under the balancer's mu, before the endpoint gets into the ready set.
-	svc  belfry.Service[Req, Res]
-	load load.Endpoint
 
 	successes, failures, ignored atomic.Uint64
 	failure                      atomic.Pointer[error] // of the last call that failed

@@ -41,6 +41,104 @@ func TestReadyCache(t *testing.T) {
 			t.Errorf("the error of a is %v after it came back", got)
 		}
 		w.do("a", 3)
+		err := w.refused()
+		if e, ok := errors.AsType[*balance.NoEndpointsError](err); ok {
+			t.Errorf("everybody is well, and just not ready: %v", e)
+		}
+	})
+	bubble(t, "RC1 the pauses begin small again", func(t *testing.T) {
+		w := newWorld(t, balance.Config{MinBackoff: time.Second, MaxBackoff: time.Hour})
+		w.say(discover.Insert("a"), nil)
+		time.Sleep(24 * time.Hour)
+		w.backend("a").Allow(1)
+		time.Sleep(time.Hour)
+		w.wantStates("a:ready")
+		w.backend("a").FailAcquire(errLost)
+		w.wantRefused()
+		w.wantStates("a:backing off")
+		time.Sleep(time.Second)
+		w.wantStates("a:ready")
+	})
+	bubble(t, "RC1 a failing endpoint is not shown as ready because its calls end, nor tried for that", func(t *testing.T) {
+		w := newWorld(t, balance.Config{MinBackoff: time.Hour, MaxBackoff: time.Hour})
+		w.backend("a").Allow(2)
+		w.add("a")
+		first, _ := w.reserve()
+		second, _ := w.reserve()
+		a := w.wait()
+		w.answer(first, "a", 1)
+		w.backend("a").FailAcquire(errLost)
+		w.wantStates("a:backing off")
+		w.backend("a").FailAcquire(errLost) // for who comes too early
+		w.answer(second, "a", 2)
+		synctest.Wait()
+		if n := w.count(balance.EndpointFailed, "a"); n != 1 {
+			t.Errorf("it has failed %d times, want once", n)
+		}
+		a.cancel()
+		a.wantFailed()
+	})
+	bubble(t, "RC1 a failing endpoint that is removed is forgotten", func(t *testing.T) {
+		w := newWorld(t, balance.Config{})
+		w.add("a")
+		w.say(discover.Insert("nowhere"), nil)
+		if e := noEndpoints(t, w.refused()); e.Count(balance.BackingOff) != 1 {
+			t.Errorf("the refusal says %+v", e)
+		}
+		w.remove("nowhere")
+		if e, ok := errors.AsType[*balance.NoEndpointsError](w.refused()); ok {
+			t.Errorf("the refusal still says %+v", e)
+		}
+	})
+	bubble(t, "RC1 a closed endpoint is not asked again, nor waited for", func(t *testing.T) {
+		var asked, ended atomic.Int64
+		w := newWorldOf(t, &world{dial: func(_ context.Context, key, _ string) (service, error) {
+			return acquiring{echo(), func(ctx context.Context) (belfry.Permit, error) {
+				if ctx.Err() == nil { // a driver, and an endpoint that does not tell it
+					<-ctx.Done()
+					ended.Add(1)
+					return belfry.Permit{}, ctx.Err()
+				}
+				if key == "closed" {
+					asked.Add(1)
+					return belfry.Permit{}, &belfry.Rejection{Err: belfry.ErrClosed}
+				}
+				return belfry.Permit{}, nil
+			}}, nil
+		}}, balance.Config{})
+		w.add("closed", "a")
+		for range 20 {
+			permit, err := w.Acquire(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.Release(permit)
+		}
+		synctest.Wait()
+		if asked.Load() != 1 || ended.Load() != 1 {
+			t.Errorf("asked %d times, %d waits ended, want 1 and 1", asked.Load(), ended.Load())
+		}
+		w.remove("closed")
+		w.wantStates("a:ready")
+		if _, err := w.Acquire(t.Context()); err != nil {
+			t.Error(err)
+		}
+		a := w.wait()
+		a.wantGranted() // a is still there to be waited for
+	})
+	bubble(t, "RC1 a closed endpoint that is named again is dialled again", func(t *testing.T) {
+		w := newWorld(t, balance.Config{})
+		dead := w.backend("a")
+		w.add("a")
+		dead.Close()
+		w.wantStates("a:closed")
+		w.mu.Lock()
+		delete(w.backends, "a")
+		w.mu.Unlock()
+		w.backend("a").Allow(1)
+		w.add("a")
+		w.wantStates("a:ready")
+		w.do("a", 1)
 	})
 	bubble(t, "RC2 dialled and not ready: none ready, two listed", func(t *testing.T) {
 		w := newWorld(t, balance.Config{})
@@ -178,6 +276,7 @@ func TestBalance(t *testing.T) {
 		a.wantWaiting()
 		w.backend("a").Allow(1)
 		a.wantGranted()
+		w.wantStates("a:ready")
 		w.answer(a.permit, "a", 1)
 		w.backend("a").Allow(1)
 		w.do("a", 2)
@@ -188,6 +287,9 @@ func TestBalance(t *testing.T) {
 		w.wantStates("a:backing off")
 		if got := w.endpoint("a").Err; !errors.Is(got, errLost) {
 			t.Errorf("its error is %v", got)
+		}
+		if e := noEndpoints(t, w.refused()); len(e.Endpoints) != 1 || !errors.Is(e.Endpoints[0].Err, errLost) {
+			t.Errorf("the refusal says %+v", e)
 		}
 		w.backend("a").Allow(1)
 		time.Sleep(100 * time.Millisecond) // MinBackoff
@@ -382,6 +484,11 @@ func TestSet(t *testing.T) {
 		if got := w.Stats().Discovery; got != nil {
 			t.Errorf("after a change Stats say %v", got)
 		}
+		w.say(discover.Change{}, errDNS)
+		w.remove("b")
+		if got := w.Stats().Discovery; got != nil {
+			t.Errorf("after another change Stats say %v", got)
+		}
 	})
 	bubble(t, "a set that turns empty is kept until another endpoint is up", func(t *testing.T) {
 		w := newWorld(t, balance.Config{})
@@ -397,6 +504,36 @@ func TestSet(t *testing.T) {
 		w.wantStates("a:ready")
 		w.add("c")
 		w.wantStates("c:not ready")
+	})
+	bubble(t, "an endpoint is kept also while it is dialled", func(t *testing.T) {
+		w := newWorldOf(t, &world{dial: func(ctx context.Context, _, _ string) (service, error) {
+			time.Sleep(time.Second)
+			return echo(), ctx.Err()
+		}}, balance.Config{})
+		w.say(discover.Insert("a"), nil)
+		w.remove("a")
+		w.wantStates("a:dialling")
+		time.Sleep(time.Second)
+		w.wantStates("a:ready")
+	})
+	bubble(t, "a kept endpoint that is removed once more is gone, once", func(t *testing.T) {
+		w := newWorld(t, balance.Config{})
+		w.backend("a").Allow(10)
+		w.add("a")
+		w.remove("a")
+		w.say(discover.Insert("c"), nil)
+		w.wantStates("a:ready c:backing off")
+		w.remove("a")
+		w.wantStates("c:backing off")
+		w.backend("c").Allow(1)
+		time.Sleep(time.Second)
+		w.wantStates("c:ready")
+		a, b := w.wait(), w.wait() // the second has an endpoint to wait for
+		a.wantGranted()
+		b.wantWaiting()
+		w.Release(a.permit)
+		b.wantGranted()
+		w.Release(b.permit)
 	})
 	bubble(t, "a kept endpoint that is named again stays", func(t *testing.T) {
 		w := newWorld(t, balance.Config{})
@@ -416,6 +553,7 @@ func TestSet(t *testing.T) {
 		w.wantStates("a:ready b:not ready")
 		time.Sleep(time.Minute)
 		w.backend("b").Allow(1)
+		w.wantStates("a:ready b:ready")
 		w.wantStates("a:ready b:ready")
 		w.say(discover.Insert("late"), nil) // nobody there yet
 		time.Sleep(time.Minute)

@@ -3,6 +3,7 @@ package balance_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -286,6 +287,43 @@ func TestBreaker(t *testing.T) {
 			t.Fatalf("calls went %v", counts)
 		}
 		w.wantStates("a:ready b:ready c:ready")
+	})
+	bubble(t, "S16 the shortest pause that endpoints ask for is passed on, if all of them do", func(t *testing.T) {
+		w, breakers := build(t, 3)
+		for i, b := range breakers {
+			b.open(time.Duration(10*(i+1)) * time.Second)
+		}
+		for range 10 { // in whatever order they are asked
+			if got := belfry.RetryAfter(w.refused()); got != 10*time.Second {
+				t.Fatalf("told to come again after %v, want 10s", got)
+			}
+		}
+		breakers[1].open(0)
+		breakers[1].service = acquiring{echo(), func(context.Context) (belfry.Permit, error) { return belfry.Permit{}, errFull }}
+		for range 10 {
+			if got := belfry.RetryAfter(w.refused()); got != 0 {
+				t.Fatalf("told to come again after %v, and one endpoint may be ready at any time", got)
+			}
+		}
+	})
+	bubble(t, "S16 a refusal is no failure, in whatever it is wrapped", func(t *testing.T) {
+		refuse := false
+		w := &world{dial: func(context.Context, string, string) (service, error) {
+			return acquiring{echo(), func(context.Context) (belfry.Permit, error) {
+				if refuse {
+					return belfry.Permit{}, fmt.Errorf("wrapped: %w", errFull)
+				}
+				return belfry.Permit{}, nil
+			}}, nil
+		}}
+		newWorldOf(t, w, balance.Config{})
+		w.add("a")
+		refuse = true
+		w.wantRefused()
+		w.wantStates("a:not ready")
+		if got := w.endpoint("a").Err; got != nil {
+			t.Errorf("the error of a is %v", got)
+		}
 	})
 	bubble(t, "S16 waiters are handed what a breaker lets through, after the pause that it asks for", func(t *testing.T) {
 		w, breakers := build(t, 2)

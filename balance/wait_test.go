@@ -74,6 +74,40 @@ func TestWait(t *testing.T) {
 		}
 		w.do("a", 1)
 	})
+	bubble(t, "who has left is not in anybody's way", func(t *testing.T) {
+		full := &fullAfter{service: echo(), limit: 1}
+		w := newWorldOf(t, &world{dial: func(context.Context, string, string) (service, error) { return full, nil }}, balance.Config{})
+		w.add("a")
+		permit, err := w.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := w.wait()
+		a.cancel()
+		a.wantFailed()
+		w.Release(permit)
+		permit, err = w.Acquire(belfry.NoWait(t.Context()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(permit)
+	})
+	bubble(t, "what is tried again is shown as dialling", func(t *testing.T) {
+		ended, fails := atomic.Int64{}, true
+		w := &world{}
+		w.dial = func(ctx context.Context, key, addr string) (service, error) {
+			if fails {
+				fails = false
+				return nil, errLost
+			}
+			return dialUntilCancelled(&ended)(ctx, key, addr)
+		}
+		newWorldOf(t, w, balance.Config{})
+		w.say(discover.Insert("a"), nil)
+		w.wantStates("a:backing off")
+		time.Sleep(100 * time.Millisecond)
+		w.wantStates("a:dialling")
+	})
 	bubble(t, "one goroutine at most waits for an endpoint, however many callers come and go", func(t *testing.T) {
 		w := newWorld(t, balance.Config{})
 		w.add("a", "b")

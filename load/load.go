@@ -31,7 +31,7 @@ type Fleet interface {
 }
 
 // An Endpoint measures one endpoint. Its methods may be called concurrently, and with a now that lies a little before
-// one that another goroutine has passed.
+// one that another goroutine has passed. They must not panic.
 //
 // It does not count what is in flight, because whoever chooses endpoints does so already: that number is given to Cost.
 type Endpoint interface {

@@ -71,9 +71,6 @@ func (e *Endpoint) ended(state int64) bool {
 	return state == retired && e.state.CompareAndSwap(retired, retired|over)
 }
 
-// Retired reports whether e is retired.
-func (e *Endpoint) Retired() bool { return e.state.Load()&retired != 0 }
-
 // Held returns how many hold e, and how many of them have a call in flight.
 func (e *Endpoint) Held() (holders, calls int) {
 	state := e.state.Load()
