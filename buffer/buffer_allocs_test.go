@@ -15,7 +15,8 @@ func TestAllocsBuffer(t *testing.T) {
 	for _, cfg := range []buffer.Config{{}, {MaxWait: time.Second}, {Order: buffer.LIFO}, {Order: buffer.CoDel}} {
 		ctx := t.Context()
 		svc := buffer.New(belfry.Of(length), 1, cfg)
-		retried := &attempt.Context{Context: ctx}
+		first, later := &attempt.Context{Context: ctx}, &attempt.Context{Context: ctx}
+		later.Set.Add(new(int))
 		for _, c := range []struct {
 			name string
 			f    func()
@@ -24,7 +25,8 @@ func TestAllocsBuffer(t *testing.T) {
 			{"a call", func() { _, _ = belfry.Do(ctx, svc, "") }, 0},
 			{"a call under NoWait", func() { _, _ = belfry.TryDo(ctx, svc, "") }, 0},
 			{"a reservation", func() { permit, _ := svc.Acquire(ctx); svc.Release(permit) }, 0},
-			{"an attempt", func() { _, _ = belfry.Do(retried, svc, "") }, 1},
+			{"a first attempt", func() { _, _ = belfry.Do(first, svc, "") }, 0},
+			{"a later attempt", func() { _, _ = belfry.Do(later, svc, "") }, 1},
 		} {
 			if n := testing.AllocsPerRun(200, c.f); n != c.want {
 				t.Errorf("%+v, %s: %v allocations, want %v", cfg, c.name, n, c.want)

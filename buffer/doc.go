@@ -12,8 +12,8 @@
 // waits inside the inner Acquire, the others for their turn; so a permit that gets free, wherever, serves the line.
 //
 // A call that finds nobody in line asks the inner service under [belfry.NoWait] first, which keeps no values of its context.
-// If that grants a permit, the call goes ahead without having waited, and at no allocation; at one, if the request is
-// an attempt of a retry or a hedge. If it does not, the call gets in line, and acquires under a context with the values of its own. A
+// If that grants a permit, the call goes ahead without having waited, and at no allocation; at one, if an endpoint
+// was given the request before, in an earlier attempt. If it does not, the call gets in line, and acquires under a context with the values of its own. A
 // wait costs about five allocations.
 //
 // # Who is next
