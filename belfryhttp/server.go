@@ -96,9 +96,10 @@ func (s ServerStack) String() string { return s.stack.String() }
 // was by rate, and why in [ReasonHeader]; of one whose client has left before its turn came, [StatusClientGone] is for those who
 // log. A panic of h passes through the layers, which give back what they hold, and means to net/http what it always does.
 //
-// With neither Timeout nor Layer in the stack, h gets the server's own ResponseWriter. Else it gets one that does
-// the same: flushing, hijacking, ReadFrom, trailers, deadlines and full duplex, by itself or by an
-// [http.ResponseController]. It has no Unwrap, by which a handler could write past a 504.
+// With neither Timeout nor Layer in the stack, h gets the server's own ResponseWriter, and the layers add no allocation to
+// a request that need not wait. Else h gets a ResponseWriter that does the same: flushing, hijacking, ReadFrom, trailers,
+// deadlines and full duplex, by itself or by an [http.ResponseController]. It has no Unwrap, by which a handler could write past
+// a 504; nor does [http.MaxBytesReader] find in it the server that it would have close the connection.
 //
 // Its error joins all mistakes of the stack, each with the position and the name of its layer.
 func (s ServerStack) Handler(h http.Handler) (http.Handler, error) {

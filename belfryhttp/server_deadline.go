@@ -43,7 +43,7 @@ type deadline struct {
 
 	mu  sync.Mutex // not held while a method of a context is called
 	err error      // what ended it; timeout.Err for its time
-	end func()     // ends the handler's with what Err and Value say
+	end func()     // ends the handler's with what Err and Value say, once
 }
 
 // newDeadline returns the context for a handler, and the deadline to be stopped when the call is over.
@@ -97,14 +97,11 @@ func (l *deadline) expire() {
 
 func (l *deadline) blow(err error) {
 	l.mu.Lock()
-	first := l.err == nil
-	if first {
+	if l.err == nil {
 		l.err = err
 	}
 	l.mu.Unlock()
-	if first {
-		l.end()
-	}
+	l.end()
 }
 
 func (l *deadline) ended() error {

@@ -98,7 +98,7 @@ func TestDeadline(t *testing.T) {
 
 	overBoth(t, "it comes before what a handler says that heeds it", func(t *testing.T, n *network, tr *http.Transport) {
 		l := limit.NewLimiter(1)
-		n.serveStack(NewServerStack().Limiter(l).Timeout(2*time.Second), func(w http.ResponseWriter, r *http.Request) {
+		host := n.serveStack(NewServerStack().Limiter(l).Timeout(2*time.Second), func(w http.ResponseWriter, r *http.Request) {
 			ctx := r.Context()
 			if end, ok := ctx.Deadline(); !ok || time.Until(end) != 2*time.Second {
 				t.Errorf("the deadline is in %v", time.Until(end))
@@ -116,6 +116,9 @@ func TestDeadline(t *testing.T) {
 			wantRead(t, res.Body, timedOutText)
 			synctest.Wait()
 			wantInFlight(t, l, 0, "answered")
+			if n := host.opened.Load(); res.ProtoMajor == 2 && n != 1 {
+				t.Errorf("%d connections", n)
+			}
 		}
 	})
 
@@ -476,6 +479,21 @@ func TestHijackedConnectionsAreExempt(t *testing.T) {
 		synctest.Wait()
 		if len(lines) != 1 || lines[0] != "GET Switching Protocols " {
 			t.Errorf("got %q", lines)
+		}
+	})
+}
+
+// A handler that answers 101 has answered, although that is informational too.
+func TestSwitchingProtocolsIsAnAnswer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines []string
+		w := httptest.NewRecorder()
+		handlerOf(t, NewServerStack().Layer("log", logged(&lines)).Timeout(2*time.Second), func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusSwitchingProtocols)
+			<-r.Context().Done()
+		}).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+		if w.Code != 101 || w.Body.Len() > 0 || len(lines) != 1 || lines[0] != "GET Switching Protocols " {
+			t.Errorf("%d %q, %q", w.Code, w.Body, lines)
 		}
 	})
 }

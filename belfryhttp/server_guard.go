@@ -240,7 +240,6 @@ func (g *guard) inform(status int) {
 			// If the client leaves meanwhile, net/http goes on reading this map after WriteHeader has returned, while it is
 			// changed for the next response. It reads a copy if there is something in it that it must not send.
 			h.Set(contentLength, "0")
-			defer h.Del(contentLength)
 		}
 	}
 	g.w.WriteHeader(status)

@@ -314,6 +314,9 @@ func TestLayerOfOnesOwn(t *testing.T) {
 			case "":
 				http.Error(x.ResponseWriter(), "who?", http.StatusUnauthorized)
 				return x, nil
+			case "torn":
+				http.Error(x.ResponseWriter(), "who?", http.StatusUnauthorized)
+				return x, errors.New("torn")
 			case "broken":
 				return x, &belfry.Rejection{Layer: "auth", Reason: "down"}
 			case "late":
@@ -346,6 +349,7 @@ func TestLayerOfOnesOwn(t *testing.T) {
 				{"ann", "/twice", 200, "GET OK GET /twice"},
 				{"ann", "/no", 404, "GET Not Found "},
 				{"broken", "/", 503, "GET  auth: down"},
+				{"torn", "/", 401, "GET Unauthorized torn"},
 				{"late", "/", 410, "GET Gone GET /{$}"},
 			} {
 				lines = nil
@@ -355,8 +359,8 @@ func TestLayerOfOnesOwn(t *testing.T) {
 				}
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, r)
-				if w.Code != c.status || len(lines) != 1 || lines[0] != c.line {
-					t.Errorf("%s %s: %d, %q", c.user, c.path, w.Code, lines)
+				if w.Code != c.status || len(lines) != 1 || lines[0] != c.line || strings.Count(w.Body.String(), "\n") > 1 {
+					t.Errorf("%s %s: %d %q, %q", c.user, c.path, w.Code, w.Body, lines)
 				}
 			}
 		})

@@ -179,13 +179,14 @@ func TestWriterSendsTrailers(t *testing.T) {
 				h.Set("Trailer", "x-declared, X-Absent")
 				h.Add("Trailer", "X-Also")
 				h.Set("X-Header", "before")
-				_, _ = io.WriteString(w, "done")
+				_, _ = io.WriteString(w, "do")
 				h.Set("X-Declared", "1")
 				h.Add("X-Also", "2")
 				h.Add("X-Also", "3")
 				h.Set(http.TrailerPrefix+"X-Undeclared", "4")
 				h.Set("X-Header", "after")
 				h.Set("X-Late", "5")
+				_, _ = io.WriteString(w, "ne")
 			})
 			var after http.Header
 			n.serve(func(w http.ResponseWriter, r *http.Request) {
@@ -245,6 +246,24 @@ func TestWriterHeader(t *testing.T) {
 		})))
 		if hint.Get("Link") != "1" || len(hint) != 1 || res.Header["Link"] != nil || res.Header.Get("X-Final") != "1" {
 			t.Errorf("%v, then %v", hint, res.Header)
+		}
+	})
+	t.Run("an informational one is not of what changes later", func(t *testing.T) {
+		for version, want := range map[int]string{1: "", 2: "0"} {
+			w := &gatedWriter{ResponseRecorder: httptest.NewRecorder(), gate: make(chan struct{})}
+			close(w.gate)
+			r := httptest.NewRequest("GET", "/", nil)
+			r.ProtoMajor = version
+			handlerOf(t, NewServerStack().Timeout(time.Hour), func(h http.ResponseWriter, _ *http.Request) {
+				h.WriteHeader(http.StatusEarlyHints)
+				// What makes net/http send a copy over HTTP/2.
+				if got := w.Header().Get("Content-Length"); got != want {
+					t.Errorf("HTTP/%d: %q", version, got)
+				}
+			}).ServeHTTP(w, r)
+			if w.Header()["Content-Length"] != nil {
+				t.Errorf("HTTP/%d: then %v", version, w.Header())
+			}
 		}
 	})
 	t.Run("a status that is none panics as in net/http", func(t *testing.T) {
