@@ -34,4 +34,11 @@
 //
 // [Status] and [WriteError] turn errors into answers, marked with [ReasonHeader]. Where services that retry call each other,
 // [RetryHeader] keeps the attempts from multiplying.
+//
+// # Servers
+//
+// [NewServerStack] puts layers before an [http.Handler]: a limit, a waiting room, shedding, a deadline. What they refuse is
+// answered here, and so is the deadline.
+//
+//	h, err := belfryhttp.NewServerStack().LoadShed().Buffer(500).ConcurrencyLimit(50).Timeout(2 * time.Second).Handler(mux)
 package belfryhttp
