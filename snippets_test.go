@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -41,6 +42,13 @@ func newClient() (*http.Client, error) {
 	client := &http.Client{Transport: belfryhttp.RoundTripper(svc)}
 	// end
 	return client, replicas.Close()
+}
+
+func newHandler(mux http.Handler) (http.Handler, error) {
+	// snippet
+	h, err := belfryhttp.NewServerStack().LoadShed().Buffer(500).ConcurrencyLimit(50).Timeout(2 * time.Second).Handler(mux)
+	// end
+	return h, err
 }
 
 type jobs struct{ list []int }
@@ -195,6 +203,18 @@ func TestReadmeClient(t *testing.T) {
 	client, err := newClient()
 	if err != nil || client.Transport == nil {
 		t.Errorf("%v, %v", client, err)
+	}
+}
+
+func TestReadmeServer(t *testing.T) {
+	h, err := newHandler(http.NotFoundHandler())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if w.Code != http.StatusNotFound {
+		t.Errorf("got %d", w.Code)
 	}
 }
 
