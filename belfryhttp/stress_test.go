@@ -38,6 +38,7 @@ func TestClientUnderStress(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		time.Sleep(time.Minute) // for handlers whose client has left
 		synctest.Wait()
 		c.wantFree(t, "all is over")
 	})
