@@ -9,20 +9,32 @@ import (
 	"github.com/dustin/go-humanize"
 )
 
-// plain tells of b in lines, one a second, until finished is closed. It is for logs, pipes and terminals that cannot be drawn on.
+// look is how often plain looks whether another policy has begun.
+const look = 50 * time.Millisecond
+
+// plain tells of b in lines, one for each whole second of a policy, until finished is closed. It is for logs, pipes and terminals
+// that cannot be drawn on.
 func plain(w io.Writer, b *board, finished <-chan struct{}) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
+	timer := time.NewTimer(look)
+	defer timer.Stop()
 	var rate meter
-	told := 0
+	var started time.Time
+	told, second := 0, time.Duration(0)
 	for {
 		select {
-		case now := <-ticker.C:
+		case <-timer.C:
+			now := time.Now()
 			v := b.view(now)
 			told = tellDone(w, v, told)
-			if v.running && v.elapsed >= time.Second/2 {
+			if !v.started.Equal(started) {
+				started, second = v.started, 0
+			}
+			if whole := v.elapsed.Truncate(time.Second); v.running && whole > second {
+				second = whole
 				fmt.Fprintln(w, progressLine(v, rate.observe(v.started, now, v.sent)))
 			}
+			// A ticker would tell of every policy but the first at some fraction of its seconds.
+			timer.Reset(min(look, second+time.Second-v.elapsed))
 		case <-finished:
 			tellDone(w, b.view(time.Now()), told)
 			return
@@ -38,7 +50,7 @@ func tellDone(w io.Writer, v view, told int) int {
 }
 
 func progressLine(v view, rate float64) string {
-	return fmt.Sprintf("%-*s %4.0fs  %s", nameWidth, v.policy, v.elapsed.Seconds(), counts(v, rate))
+	return fmt.Sprintf("%-*s %4ds  %s", nameWidth, v.policy, v.elapsed/time.Second, counts(v, rate))
 }
 
 // counts is what has happened under the policy so far.
