@@ -187,13 +187,13 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 		return r.do(ctx, req)
 	}
 	attempts := &attempt.Context{Context: ctx}
-	res, err, out := s.send(attempts, permit, req)
+	res, out, err := s.send(attempts, permit, req)
 	if out.Kind == belfry.Success { // as most calls end: then there is nothing to decide, nor to remember
 		s.standard.budget.Deposit()
 		return res, err
 	}
 	r := &run[Req, Res]{s: s, ctx: attempts, policy: &standard[Req, Res]{settings: s.standard}}
-	r.ended(res, err, out)
+	r.ended(res, out, err)
 	return r.do(ctx, req)
 }
 

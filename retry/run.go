@@ -10,7 +10,7 @@ import (
 )
 
 // send makes an attempt, and says how it ended. If that panics, nothing is left of it.
-func (s *Service[Req, Res]) send(ctx *attempt.Context, permit belfry.Permit, req Req) (res Res, err error, out belfry.Outcome) {
+func (s *Service[Req, Res]) send(ctx *attempt.Context, permit belfry.Permit, req Req) (res Res, out belfry.Outcome, err error) {
 	res, err = s.inner.Call(ctx, permit, req)
 	judged := false
 	defer func() {
@@ -20,7 +20,7 @@ func (s *Service[Req, Res]) send(ctx *attempt.Context, permit belfry.Permit, req
 	}()
 	out = s.sem.Judge(res, err)
 	judged = true
-	return res, err, out
+	return res, out, err
 }
 
 // A run is one request on its way, from when there is something to decide. A response may keep the context of its attempt for
@@ -76,7 +76,7 @@ func (r *run[Req, Res]) send(req Req) {
 }
 
 // ended takes note of how an attempt that was made ended.
-func (r *run[Req, Res]) ended(res Res, err error, out belfry.Outcome) {
+func (r *run[Req, Res]) ended(res Res, out belfry.Outcome, err error) {
 	r.made++
 	r.got, r.held = res, err == nil
 	r.unsent = err != nil && errors.Is(err, belfry.ErrRejected)
