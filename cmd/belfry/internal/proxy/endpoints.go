@@ -96,8 +96,8 @@ type member struct {
 	count   int
 }
 
-func newEndpoints(r *recipe, limit int) *endpoints {
-	return &endpoints{meaning: belfryhttp.Semantics(), recipe: r, limit: limit, known: map[string]*member{}}
+func newEndpoints(r *recipe, places int) *endpoints {
+	return &endpoints{meaning: belfryhttp.Semantics(), recipe: r, limit: places, known: map[string]*member{}}
 }
 
 // set changes what endpoints are made with from now on, and the limit of those that are there.
