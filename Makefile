@@ -42,6 +42,7 @@ lint: tools ## Run golangci-lint and the checks of scripts/
 	scripts/check-core-requires-nothing
 	scripts/check-sleeps
 	scripts/check-allocs
+	scripts/cases --check
 	$(GOLANGCI_LINT) run $$($(GO) list -m -f '{{.Dir}}/...')
 
 .PHONY: lint-test

@@ -25,7 +25,7 @@ func TestPanic(t *testing.T) {
 		{name: "a Goexit in an Acquire that waits", wait: true, goexit: true},
 		{name: "a Goexit in Call", call: true, goexit: true},
 	} {
-		bubble(t, "D25 "+c.name+" reaches its caller, and the others go on", func(t *testing.T) {
+		bubble(t, "D25 what ends a call badly reaches its caller, and the others go on: "+c.name, func(t *testing.T) {
 			var once sync.Once
 			end := func(here bool) {
 				if here {
