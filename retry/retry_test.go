@@ -145,7 +145,7 @@ func TestReadyMade(t *testing.T) {
 		}
 	})
 
-	test("D40 pauses of whole seconds have jitter; D42 there is always a pause", func(t *testing.T) {
+	test("D40 D42 pauses of whole seconds have jitter, and there is always a pause", func(t *testing.T) {
 		cfg := noBudget(8)
 		cfg.Backoff = retry.Backoff{Min: time.Second, Max: 4 * time.Second}
 		for i, wait := range waits(t, cfg, 8) {
