@@ -14,7 +14,8 @@ import (
 
 // Balance returns a service over the servers that source names by their base URLs, such as "https://a:8443/api", or by host and
 // port, which means http. A request's scheme and host are replaced by those of the endpoint that it goes to, the
-// base path is put before its own, and its Host becomes the endpoint's unless PreserveHost is set.
+// base path is put before its own, and its Host becomes the endpoint's unless PreserveHost is set. So a client that follows
+// redirects sends them to an endpoint too, whatever host they name.
 //
 // Each endpoint has a transport of its own, a clone of Config.Transport, so that removing it can close its idle
 // connections. It connects when it is first used; an endpoint to which there is no connection fails calls that were not sent, which

@@ -150,7 +150,9 @@ func TestNewStackReportsAConfigThatIsNotValid(t *testing.T) {
 func TestNewStackKnowsHTTP(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "hello") }))
 	defer server.Close()
-	svc, err := belfryhttp.NewStack().LoadShed().ConcurrencyLimit(1).Build(belfryhttp.Transport(nil))
+	leaf := belfryhttp.Transport(nil)
+	defer leaf.Close()
+	svc, err := belfryhttp.NewStack().LoadShed().ConcurrencyLimit(1).Build(leaf)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,5 +169,4 @@ func TestNewStackKnowsHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	res.Body.Close()
-	client.CloseIdleConnections()
 }

@@ -15,7 +15,7 @@
 //
 // A response arrives with its header, and its call goes on until the body was read to its end or to an error, or was
 // closed; so long it holds its place in a limit, and so long its context lives. A client that neither reads nor closes
-// leaks, here as everywhere in net/http. A connection upgraded by a 101 is over when it is closed.
+// keeps that place, also when its context has ended: close every body, as everywhere in net/http. A connection upgraded by a 101 is over when it is closed.
 //
 // # Sending again
 //

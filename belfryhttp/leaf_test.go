@@ -357,6 +357,12 @@ func TestLeafCloses(t *testing.T) {
 	if err := Transport(tripFunc(nil)).Close(); err != nil {
 		t.Error(err)
 	}
+	client := &http.Client{Transport: RoundTripper(Transport(&idle))}
+	client.CloseIdleConnections()
+	if idle.closed != 2 {
+		t.Error("a client's CloseIdleConnections does not get through")
+	}
+	(&http.Client{Transport: RoundTripper(belfry.Of(func(context.Context, *http.Request) (*http.Response, error) { return nil, nil }))}).CloseIdleConnections()
 }
 
 type idleCounter struct {

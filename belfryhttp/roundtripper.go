@@ -22,6 +22,7 @@ var _ http.RoundTripper = (*Tripper)(nil)
 
 // RoundTripper returns svc for an [http.Client] or a reverse proxy. It keeps the promises that net/http asks for, whatever the
 // layers of svc do: the request is not changed, its body is closed once, also on errors, and the response has a body.
+//
 // It reads BodyBuffer of cfg, and panics if cfg is not valid.
 func RoundTripper(svc belfry.Service[*http.Request, *http.Response], cfg ...Config) *Tripper {
 	return &Tripper{svc: svc, bodyBuffer: mustOnly(cfg).BodyBuffer}
@@ -57,6 +58,14 @@ func (t *Tripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	res.Request = req // not the one that some layer has made of it
 	return res, nil
+}
+
+// CloseIdleConnections is what [http.Client.CloseIdleConnections] calls. It closes those of a [Leaf], if that is the service. It cannot
+// see through layers or a balancer: what is at the bottom has a Close.
+func (t *Tripper) CloseIdleConnections() {
+	if leaf, ok := t.svc.(*Leaf); ok {
+		_ = leaf.Close()
+	}
 }
 
 // outgoing returns what to send for req: req itself, or a copy whose body every attempt may close.
