@@ -17,7 +17,7 @@ type proxyCommand struct {
 	Config string   `placeholder:"FILE" help:"Read everything from this YAML file, and no other flag. SIGHUP reads it again."`
 	Listen string   `default:"${listen}" accept:"listens" placeholder:"ADDR" help:"Address to listen on (default ${listen}). Port 0 takes a free one; the log says which."`
 	To     []string `accept:"targets" placeholder:"URL" help:"The servers, separated by commas: ${targets}. Required, unless there is a file."`
-	Admin  string   `default:"${admin}" accept:"admins" placeholder:"ADDR" help:"Address to show what goes on at (default ${admin}), or off."`
+	Admin  string   `default:"${admin}" accept:"admins" placeholder:"ADDR" help:"Address kept for showing what goes on (default ${admin}), or off; nothing is served there yet."`
 
 	AccessLog bool `help:"Log a line for each request."`
 
