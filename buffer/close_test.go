@@ -62,6 +62,47 @@ func TestClose(t *testing.T) {
 		refused(t, done(t, "the call inside", inside).err, "closed", belfry.ErrClosed)
 	})
 
+	bubble(t, "a call on a seat taken before Close is refused also when the turn is free again", func(t *testing.T) {
+		asked := 0
+		svc := buffer.New(service(faulty{acquire: func(ctx context.Context) error {
+			asked++
+			if ctx.Err() == nil {
+				<-ctx.Done()
+			}
+			return &belfry.Rejection{Layer: "inner", Err: ctx.Err()}
+		}}), 2, buffer.Config{})
+		permit, err := svc.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := call(t.Context(), svc, "1")
+		_ = svc.Close()
+		refused(t, done(t, "the call inside", inside).err, "closed", belfry.ErrClosed)
+		before := asked
+		_, err = svc.Call(t.Context(), permit, "2")
+		refused(t, err, "closed", belfry.ErrClosed)
+		if asked != before {
+			t.Error("the inner service was asked")
+		}
+		wantStats(t, svc, buffer.Stats{Bound: 2, Rejected: 2, Closed: true})
+	})
+
+	bubble(t, "who gives up waiting for a seat in the moment of Close gets no seat", func(t *testing.T) {
+		_, inner := belfrytest.NewBackend[string, string](t)
+		svc := buffer.New(inner, 1, buffer.Config{})
+		permit, err := svc.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		closing := &closeOnEnd{ctx, func() { _ = svc.Close() }}
+		seat := acquire(closing, svc)
+		cancel()
+		refused(t, done(t, "the seat", seat), "closed", belfry.ErrClosed)
+		svc.Release(permit)
+		wantStats(t, svc, buffer.Stats{Bound: 1, Rejected: 1, Closed: true})
+	})
+
 	bubble(t, "BF9 ErrClosed from inside counts also where the caller has left", func(t *testing.T) {
 		svc := buffer.New(service(faulty{acquire: func(ctx context.Context) error {
 			if ctx.Err() != nil {
@@ -100,4 +141,18 @@ func TestClose(t *testing.T) {
 		_, err := svc.Acquire(t.Context())
 		refused(t, err, "inner service closed", belfry.ErrClosed)
 	})
+}
+
+// A closeOnEnd is a context that calls a function when it is asked for its error after its end.
+type closeOnEnd struct {
+	context.Context
+	hook func()
+}
+
+func (c *closeOnEnd) Err() error {
+	err := c.Context.Err()
+	if err != nil {
+		c.hook()
+	}
+	return err
 }
