@@ -175,9 +175,7 @@ func (r *room) await(ctx context.Context, p *place, cancel func()) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.closed == nil {
-		r.cancel = cancel
-	}
+	r.cancel = cancel
 	return r.closed
 }
 

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
-	"weak"
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/budget"
@@ -234,6 +232,21 @@ func TestReadyMade(t *testing.T) {
 		_, err := belfry.Do(ctx, svc, "hello")
 		if took := time.Since(begin); took != time.Hour || !errors.Is(err, context.Canceled) || in.calls != 1 {
 			t.Errorf("%d attempts in %v: %v", in.calls, took, err)
+		}
+	})
+
+	test("D42 a negative retry-after does not shorten the pause", func(t *testing.T) {
+		in := newServer(t, 1, func(_ context.Context, n int, _ string) (*page, error) {
+			return &page{status: map[int]int{1: 503}[n], after: -time.Hour}, nil
+		})
+		begin := time.Now()
+		res, err := belfry.Do(t.Context(), retry.New(in, retry.Config{Backoff: retry.Backoff{Jitter: 1e-9}}, pages), "hello")
+		if err != nil {
+			t.Fatal(err)
+		}
+		res.Close()
+		if took := time.Since(begin).Round(time.Millisecond); took != 50*time.Millisecond {
+			t.Errorf("came back after %v", took)
 		}
 	})
 
@@ -724,57 +737,6 @@ func (l *limit) Call(ctx context.Context, permit belfry.Permit, req string) (*pa
 	free := res.free
 	res.free = func() { free(); <-l.c }
 	return res, nil
-}
-
-func TestMemory(t *testing.T) {
-	t.Run("D32 nothing of a request is kept by the context of its response", func(t *testing.T) {
-		type body [1 << 10]byte
-		var kept context.Context
-		var requests, responses []weak.Pointer[body]
-		svc := retry.New(belfry.Of(func(ctx context.Context, req *body) (*body, error) {
-			kept = ctx
-			requests = append(requests, weak.Make(req))
-			res := new(body)
-			responses = append(responses, weak.Make(res))
-			return res, nil
-		}), retry.Config{Backoff: retry.Backoff{Min: time.Millisecond}}, belfry.Semantics[*body, *body]{
-			Classify: func(*body, error) belfry.Outcome { return belfry.Outcome{Kind: belfry.Failure, Retry: true} },
-			Copy:     func(req *body) (*body, bool) { next := *req; return &next, true },
-		})
-		if _, err := belfry.Do(t.Context(), svc, new(body)); err != nil {
-			t.Fatal(err)
-		}
-		runtime.GC()
-		runtime.GC()
-		for i := range requests {
-			if requests[i].Value() != nil || responses[i].Value() != nil {
-				t.Errorf("attempt %d: request kept %v, response kept %v", i+1, requests[i].Value() != nil, responses[i].Value() != nil)
-			}
-		}
-		if len(requests) != 3 {
-			t.Errorf("%d attempts", len(requests))
-		}
-		runtime.KeepAlive(kept)
-	})
-	t.Run("D32 a request is copied only to be sent", func(t *testing.T) {
-		synctest.Test(t, func(t *testing.T) {
-			copies := 0
-			sem := pages
-			sem.Copy = func(req string) (string, bool) { copies++; return req, true }
-			for want, in := range []*server{
-				newServer(t, 1, statuses(200)),
-				newServer(t, 1, statuses(503, 200)),
-				newServer(t, 1, statuses(503)),
-			} {
-				copies = 0
-				res, err := belfry.Do(t.Context(), retry.New(in, retry.Config{}, sem), "hello")
-				if err != nil || copies != want {
-					t.Errorf("%v, %d copies, want %d", err, copies, want)
-				}
-				res.Close()
-			}
-		})
-	})
 }
 
 func TestLayer(t *testing.T) {
