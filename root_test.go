@@ -323,6 +323,13 @@ func TestReserve(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	})
+	t.Run("an error of Acquire is a refusal", func(t *testing.T) {
+		svc := newRoom(t, 1, echo)
+		svc.err = errBoom
+		if _, err := belfry.Reserve(ctx, svc); !errors.Is(err, belfry.ErrRejected) || !errors.Is(err, errBoom) {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("of many concurrent uses one counts", func(t *testing.T) {
 		svc := newRoom(t, 1, echo)
 		r, _ := belfry.Reserve(ctx, svc)
@@ -415,6 +422,11 @@ func TestAround(t *testing.T) {
 			t.Errorf("nothing sent: got %v", err)
 		}
 	})
+	t.Run("a refusal by a late layer inside stays one", func(t *testing.T) {
+		if _, err := belfry.Do(ctx, belfry.Around(belfry.Service[int, string](lateRefusal{}), pass), 3); !errors.Is(err, belfry.ErrNotReady) {
+			t.Errorf("got %v", err)
+		}
+	})
 	t.Run("a call that is still running has been sent", func(t *testing.T) {
 		started, finish := make(chan struct{}), make(chan struct{})
 		svc := newRoom(t, 1, func(ctx context.Context, req int) (string, error) {
@@ -435,6 +447,20 @@ func TestAround(t *testing.T) {
 		wg.Wait()
 		svc.wantFree(1)
 	})
+}
+
+// A lateRefusal refuses inside Call, as a late layer does.
+type lateRefusal struct{}
+
+func (lateRefusal) Acquire(context.Context) (belfry.Permit, error) { return belfry.Permit{}, nil }
+func (lateRefusal) Release(belfry.Permit)                          {}
+
+func (lateRefusal) Call(context.Context, belfry.Permit, int) (string, error) {
+	return "", &belfry.Rejection{Layer: "late", Err: belfry.ErrNotReady}
+}
+
+func pass(ctx context.Context, req int, next *belfry.Next[int, string]) (string, error) {
+	return next.Call(ctx, req)
 }
 
 func TestMaps(t *testing.T) {
@@ -494,6 +520,13 @@ func TestMaps(t *testing.T) {
 	t.Run("a rejection on the way back is not this call's", func(t *testing.T) {
 		svc := belfry.Then(newRoom(t, 1, echo), func(context.Context, string, error) (string, error) { return "", belfry.ErrNotReady })
 		if _, err := belfry.Do(ctx, svc, 1); err == nil || errors.Is(err, belfry.ErrRejected) {
+			t.Errorf("got %v", err)
+		}
+	})
+	t.Run("a refusal by a late layer inside stays one", func(t *testing.T) {
+		errNamed := errors.New("named")
+		svc := belfry.MapResult(belfry.Service[int, string](lateRefusal{}), func(res string, err error) (string, error) { return res, errors.Join(errNamed, err) })
+		if _, err := belfry.Do(ctx, svc, 1); !errors.Is(err, belfry.ErrNotReady) || !errors.Is(err, errNamed) {
 			t.Errorf("got %v", err)
 		}
 	})
