@@ -51,7 +51,7 @@ var (
 	errRefused = errors.New("refused below")
 )
 
-const panicText = "belfrytest: a planned panic"
+const panicText = "belfrytest: a planned panic; should it end the test, a goroutine of the layer has not passed it on (rule 8)"
 
 // plan sets what becomes of req.
 func (in *inner) plan(req int, p plan) {
