@@ -17,7 +17,7 @@ func TestMemory(t *testing.T) {
 			keepsNothing(t, func(inner service, sem semantics) service { return retry.New(inner, retry.Config{}, sem) })
 		})
 	})
-	t.Run("D32 nor is it with a policy of one's own", func(t *testing.T) {
+	t.Run("D32 nothing of a request is kept with a policy of one's own", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			keepsNothing(t, func(inner service, sem semantics) service {
 				return retry.NewPolicy(inner, retry.Standard[*body, *body](retry.Config{}), sem)

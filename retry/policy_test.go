@@ -5,7 +5,6 @@ import (
 	"errors"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry"
@@ -37,15 +36,12 @@ func always(j *judge) func() retry.Policy[string, *page] {
 func failed(a *retry.Attempt[*page]) bool { return a.Err != nil }
 
 func TestPolicy(t *testing.T) {
-	test := func(name string, f func(t *testing.T)) {
-		t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
-	}
 	errOut := errors.New("out of retries")
 
-	test("RT1 an error is tried again, the caller waits", func(t *testing.T) {
+	bubble(t, "RT1 an error is tried again, the caller waits", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(errBroken, nil))
 		in.answer = func(_ context.Context, n int, _ string) (*page, error) {
-			time.Sleep(time.Second)
+			elapse(time.Second)
 			return inTurn(errBroken, nil)(nil, n, "")
 		}
 		svc := retry.NewPolicy(in, always(&judge{observe: failed}))
@@ -61,7 +57,7 @@ func TestPolicy(t *testing.T) {
 		res.Close()
 	})
 
-	test("RT2 after two retries the third error is returned", func(t *testing.T) {
+	bubble(t, "RT2 after two retries the third error is returned", func(t *testing.T) {
 		errs := []error{errors.New("retry 1"), errors.New("retry 2"), errors.New("retry 3")}
 		in := newServer(t, 1, inTurn(errs...))
 		svc := retry.NewPolicy(in, always(&judge{observe: func(a *retry.Attempt[*page]) bool { return a.Err != nil && a.N <= 2 }}))
@@ -70,7 +66,7 @@ func TestPolicy(t *testing.T) {
 		}
 	})
 
-	test("RT3 a policy looks at the error", func(t *testing.T) {
+	bubble(t, "RT3 a policy looks at the error", func(t *testing.T) {
 		errReject := errors.New("reject")
 		in := newServer(t, 1, inTurn(errBroken, errReject))
 		svc := retry.NewPolicy(in, always(&judge{observe: func(a *retry.Attempt[*page]) bool { return !errors.Is(a.Err, errReject) }}))
@@ -80,7 +76,7 @@ func TestPolicy(t *testing.T) {
 		sameLog(t, in.did(), "acquire", "call hello", "acquire", "call hello")
 	})
 
-	test("RT4 D33 X21 a policy sees a result whose request cannot be copied, and is not asked to retry", func(t *testing.T) {
+	bubble(t, "RT4 D33 X21 a policy sees a result whose request cannot be copied, and is not asked to retry", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(errBroken))
 		saw := 0
 		svc := retry.NewPolicy(in, always(&judge{
@@ -101,7 +97,7 @@ func TestPolicy(t *testing.T) {
 		}
 	})
 
-	test("RT5 X21 a success whose request cannot be copied is returned, and seen", func(t *testing.T) {
+	bubble(t, "RT5 X21 a success whose request cannot be copied is returned, and seen", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(nil))
 		saw := 0
 		svc := retry.NewPolicy(in, always(&judge{observe: func(a *retry.Attempt[*page]) bool {
@@ -115,7 +111,7 @@ func TestPolicy(t *testing.T) {
 		res.Close()
 	})
 
-	test("RT6 a policy changes requests, and at last the result", func(t *testing.T) {
+	bubble(t, "RT6 a policy changes requests, and at last the result", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(nil))
 		svc := retry.NewPolicy(in, always(&judge{
 			observe: func(a *retry.Attempt[*page]) bool {
@@ -135,7 +131,7 @@ func TestPolicy(t *testing.T) {
 		sameLog(t, in.did(), "acquire", "call hello", "close 200", "acquire", "call retrying", "close 200", "acquire", "call retrying", "close 200")
 	})
 
-	test("a change of the request stays for the attempts after it", func(t *testing.T) {
+	bubble(t, "a change of the request stays for the attempts after it", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(errBroken))
 		svc := retry.NewPolicy(in, always(&judge{
 			observe: func(a *retry.Attempt[*page]) bool { return a.N < 3 },
@@ -148,7 +144,7 @@ func TestPolicy(t *testing.T) {
 		sameLog(t, in.did(), "acquire", "call hello", "acquire", "call hello!", "acquire", "call hello!!")
 	})
 
-	test("X21 a policy may try again after a success", func(t *testing.T) {
+	bubble(t, "X21 a policy may try again after a success", func(t *testing.T) {
 		in := newServer(t, 1, statuses(200, 201))
 		svc := retry.NewPolicy(in, always(&judge{observe: func(a *retry.Attempt[*page]) bool { return a.Res.status == 200 }}), pages)
 		res, err := belfry.Do(t.Context(), svc, "hello")
@@ -158,7 +154,7 @@ func TestPolicy(t *testing.T) {
 		res.Close()
 	})
 
-	test("a policy turns an error into a response", func(t *testing.T) {
+	bubble(t, "a policy turns an error into a response", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(errBroken))
 		fallback := &page{status: 299}
 		svc := retry.NewPolicy(in, always(&judge{observe: func(a *retry.Attempt[*page]) bool {
@@ -173,7 +169,7 @@ func TestPolicy(t *testing.T) {
 		}
 	})
 
-	test("a policy that sets an error need not clear the response", func(t *testing.T) {
+	bubble(t, "a policy that sets an error need not clear the response", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(nil))
 		svc := retry.NewPolicy(in, always(&judge{observe: func(a *retry.Attempt[*page]) bool {
 			a.Err = errOut
@@ -187,7 +183,7 @@ func TestPolicy(t *testing.T) {
 		}
 	})
 
-	test("a policy that says no after all", func(t *testing.T) {
+	bubble(t, "a policy that says no after all", func(t *testing.T) {
 		in := newServer(t, 1, statuses(503))
 		svc := retry.NewPolicy(in, always(&judge{retry: func(*retry.Attempt[*page], *string) (time.Duration, bool) { return 0, false }}), pages)
 		res, err := belfry.Do(t.Context(), svc, "hello")
@@ -198,7 +194,7 @@ func TestPolicy(t *testing.T) {
 	})
 
 	// The seed's traces A and B, with the policy's wait of one second and the server's of another.
-	test("S8 wait, then acquire, then call; each request has a fresh policy", func(t *testing.T) {
+	bubble(t, "S8 wait, then acquire, then call; each request has a fresh policy", func(t *testing.T) {
 		var in *server
 		begin := time.Now()
 		in = newServer(t, 1, func(_ context.Context, n int, _ string) (*page, error) {
@@ -209,7 +205,7 @@ func TestPolicy(t *testing.T) {
 				if got := time.Since(begin); got != time.Second {
 					t.Errorf("acquired after %v, want after the wait of 1s", got)
 				}
-				time.Sleep(time.Second) // no room yet
+				elapse(time.Second) // no room yet
 			}
 			return nil
 		}
@@ -236,7 +232,7 @@ func TestPolicy(t *testing.T) {
 		sameLog(t, in.did(), "acquire", "call again", "acquire", "call again+")
 	})
 
-	test("S9 what a policy counts does not leak into the next request", func(t *testing.T) {
+	bubble(t, "S9 what a policy counts does not leak into the next request", func(t *testing.T) {
 		in := newServer(t, 1, inTurn(errBroken))
 		var seen []int
 		svc := retry.NewPolicy(in, func() retry.Policy[string, *page] {
@@ -253,97 +249,7 @@ func TestPolicy(t *testing.T) {
 		}
 	})
 
-	test("S10 D30 a policy sees that a retry got no room, waits, and tries again", func(t *testing.T) {
-		errFull := &belfry.Rejection{Layer: "server", RetryAfter: 3 * time.Second, Err: belfry.ErrNotReady}
-		in := newServer(t, 1, inTurn(errBroken, nil))
-		in.refuse = func(n int) error {
-			if n == 2 || n == 3 {
-				return errFull
-			}
-			return nil
-		}
-		var seen []retry.Attempt[*page]
-		svc := retry.NewPolicy(in, always(&judge{observe: func(a *retry.Attempt[*page]) bool {
-			seen = append(seen, *a)
-			return a.Err != nil
-		}}))
-		begin := time.Now()
-		res, err := belfry.Do(t.Context(), svc, "hello")
-		if err != nil {
-			t.Fatal(err)
-		}
-		res.Close()
-		if len(seen) != 4 || seen[0].Unready || !seen[1].Unready || !seen[2].Unready || seen[3].Unready {
-			t.Fatalf("the policy saw %+v", seen)
-		}
-		if a := seen[1]; a.N != 2 || a.Err != errFull || a.Outcome.Kind != belfry.Ignored || a.Outcome.RetryAfter != 3*time.Second {
-			t.Errorf("the policy saw %+v", a)
-		}
-		if got := time.Since(begin); got != 6*time.Second {
-			t.Errorf("asked again for %v, want twice the retry-after", got)
-		}
-		sameLog(t, in.did(), "acquire", "call hello", "acquire", "acquire", "acquire", "call hello", "close 200")
-		if got, want := svc.Stats(), (retry.Stats{Calls: 1, Attempts: 2, Retries: 1}); got != want {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-	})
-
-	test("S10 D30 a policy sees that the context ended the wait", func(t *testing.T) {
-		in := newServer(t, 1, inTurn(errBroken))
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		var saw error
-		svc := retry.NewPolicy(in, always(&judge{
-			observe: func(a *retry.Attempt[*page]) bool { saw = a.Err; return a.N == 1 },
-			retry:   func(*retry.Attempt[*page], *string) (time.Duration, bool) { return time.Minute, true },
-		}))
-		_, err := belfry.Do(ctx, svc, "hello")
-		if !errors.Is(saw, context.Canceled) || !errors.Is(err, errBroken) || !errors.Is(err, context.Canceled) {
-			t.Errorf("saw %v, got %v", saw, err)
-		}
-	})
-
-	test("S10 D30 a policy that always says yes does not spin, and ends with the context", func(t *testing.T) {
-		in := newServer(t, 1, inTurn(errBroken))
-		in.refuse = func(n int) error {
-			if n > 1 {
-				return belfry.ErrClosed
-			}
-			return nil
-		}
-		svc := retry.NewPolicy(in, always(&judge{}))
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(time.Second, cancel)
-		_, err := belfry.Do(ctx, svc, "hello")
-		e, ok := errors.AsType[*retry.Error](err)
-		if !ok || e.Last != errBroken || !errors.Is(err, context.Canceled) || errors.Is(err, belfry.ErrRejected) {
-			t.Errorf("got %v", err)
-		}
-		if in.acquires > 1100 {
-			t.Errorf("asked %d times in a second", in.acquires)
-		}
-	})
-
-	test("a request that is only waiting for room is not copied again", func(t *testing.T) {
-		in := newServer(t, 1, inTurn(errBroken, nil))
-		in.refuse = func(n int) error {
-			if n == 2 {
-				return belfry.ErrNotReady
-			}
-			return nil
-		}
-		copies := 0
-		svc := retry.NewPolicy(in, always(&judge{observe: failed}), belfry.Semantics[string, *page]{
-			Copy: func(req string) (string, bool) { copies++; return req, copies == 1 },
-		})
-		res, err := belfry.Do(t.Context(), svc, "hello")
-		if err != nil || copies != 1 {
-			t.Fatalf("%v, %d copies", err, copies)
-		}
-		res.Close()
-	})
-
-	test("a policy cannot outwait the context", func(t *testing.T) {
+	bubble(t, "a policy cannot outwait the context", func(t *testing.T) {
 		in := newServer(t, 1, statuses(503))
 		svc := retry.NewPolicy(in, always(&judge{retry: func(*retry.Attempt[*page], *string) (time.Duration, bool) { return time.Second, true }}), pages)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -359,7 +265,7 @@ func TestPolicy(t *testing.T) {
 		}
 	})
 
-	test("a policy's error cannot say that nothing was sent, nor hide it", func(t *testing.T) {
+	bubble(t, "a policy's error cannot say that nothing was sent, nor hide it", func(t *testing.T) {
 		for _, sent := range []bool{true, false} {
 			in := newServer(t, 1, inTurn(errBroken))
 			if !sent {

@@ -8,10 +8,23 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry"
 )
+
+// bubble runs f as a subtest in virtual time.
+func bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
+
+// elapse lets virtual time pass, and happen what then does. Outside a bubble it panics.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
 
 // A page is a streamed response: its place on the server is free when it is closed.
 type page struct {
