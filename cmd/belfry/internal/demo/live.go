@@ -133,7 +133,8 @@ const (
 	fullBar = 0.5
 )
 
-// bar draws a share in at most room cells, or not at all where there is hardly room.
+// bar draws a share in room cells, 40 at most, or not at all where there is hardly room. It fills them with spaces, so that the
+// line under the headers stands still too.
 func bar(share float64, room int) string {
 	room = min(room, 40)
 	if room < 4 {
@@ -141,5 +142,5 @@ func bar(share float64, room int) string {
 	}
 	eighths := int(min(share/fullBar, 1)*float64(room*8) + 0.5)
 	parts := []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
-	return strings.Repeat("█", eighths/8) + parts[eighths%8]
+	return fmt.Sprintf("%-*s", room, strings.Repeat("█", eighths/8)+parts[eighths%8])
 }
