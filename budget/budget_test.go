@@ -3,7 +3,6 @@ package budget_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -215,78 +214,6 @@ func TestCadence(t *testing.T) {
 	}
 }
 
-// An event is what a budget was asked for at an age of the test.
-type event struct {
-	at   time.Duration
-	paid bool // a withdrawal that was paid for; else a success
-}
-
-// count returns how many of log, from its end, are no older than span, withdrawals or successes.
-func count(log []event, now, span time.Duration, paid bool) (n int) {
-	for i := len(log) - 1; i >= 0 && now-log[i].at <= span; i-- {
-		if log[i].paid == paid {
-			n++
-		}
-	}
-	return n
-}
-
-// It is enough to look at the spans that end with an extra attempt: any other span of a ttl holds no more extra
-// attempts than the one that ends with the last of them.
-func TestBound(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	var paid, refused int
-	for round := range 150 {
-		ttl := time.Millisecond + time.Duration(r.Int64N(int64(20*time.Second))>>r.IntN(12))
-		cfg := budget.Config{TTL: ttl, Ratio: r.Float64() * 2, Reserve: r.Float64() * 20 / ttl.Seconds()}
-		if r.IntN(3) == 0 {
-			cfg.Reserve, cfg.NoReserve = 0, true
-		}
-		reserve := cfg.Reserve * ttl.Seconds()
-		b := budget.New(cfg)
-		var (
-			log []event
-			now time.Duration
-		)
-		for range 1500 {
-			switch r.IntN(12) {
-			case 0: // a pause of a fraction of ttl
-				now += time.Duration(r.Int64N(int64(ttl)/3 + 1))
-			case 1: // from one slot's edge to the next, give or take a nanosecond
-				now += ttl/20 + time.Duration(r.IntN(3)-1)
-			case 2:
-				if r.IntN(30) == 0 { // long idle
-					now += time.Duration(r.Int64N(int64(5 * ttl)))
-				}
-			case 3, 4, 5, 6:
-				b.DepositAt(epoch.Add(now))
-				log = append(log, event{at: now})
-			default:
-				before := count(log, now, ttl, true)
-				if b.WithdrawAt(epoch.Add(now)) {
-					paid++
-					log = append(log, event{at: now, paid: true})
-					if most := cfg.Ratio*float64(count(log, now, ttl, false)) + reserve; float64(before+1) > most+1e-6 {
-						t.Fatalf("round %d, %+v: %d extra attempts in the ttl that ends at %v, at most %.3f", round, cfg, before+1, now, most)
-					}
-					continue
-				}
-				refused++
-				// What is live by the shortest count, less what was taken by the longest, must not have been enough.
-				live, taken := count(log, now, ttl*94/100, false), count(log, now, ttl*106/100, true)
-				if have := cfg.Ratio*float64(live) + reserve - float64(taken); have >= 1+1e-6 {
-					t.Fatalf("round %d, %+v: refused at %v with at least %.3f left", round, cfg, now, have)
-				}
-			}
-		}
-	}
-	if paid < 10_000 || refused < 10_000 {
-		t.Errorf("%d paid, %d refused: too few of one to have tried much", paid, refused)
-	}
-}
-
 func TestConcurrent(t *testing.T) {
 	t.Run("X11 D39 two at once do not share what is there for one", func(t *testing.T) {
 		for range 200 {
@@ -328,46 +255,5 @@ func TestIdle(t *testing.T) {
 		if took := time.Since(begin); took > 2*time.Second {
 			t.Errorf("1000 idle times took %v", took)
 		}
-	})
-}
-
-func BenchmarkBudget(b *testing.B) {
-	b.Run("deposit", func(b *testing.B) {
-		bud := budget.New(budget.Config{})
-		b.ReportAllocs()
-		for b.Loop() {
-			bud.Deposit()
-		}
-	})
-	b.Run("deposit at", func(b *testing.B) {
-		bud := budget.New(budget.Config{})
-		b.ReportAllocs()
-		for b.Loop() {
-			bud.DepositAt(epoch)
-		}
-	})
-	b.Run("withdraw at", func(b *testing.B) {
-		bud := budget.Unlimited()
-		b.ReportAllocs()
-		for b.Loop() {
-			bud.WithdrawAt(epoch)
-		}
-	})
-	b.Run("after idle", func(b *testing.B) {
-		bud, now := budget.New(budget.Config{}), epoch
-		b.ReportAllocs()
-		for b.Loop() {
-			now = now.Add(time.Hour)
-			bud.DepositAt(now)
-		}
-	})
-	b.Run("deposit, parallel", func(b *testing.B) {
-		bud := budget.New(budget.Config{})
-		b.ReportAllocs()
-		b.RunParallel(func(pb *testing.PB) {
-			for pb.Next() {
-				bud.Deposit()
-			}
-		})
 	})
 }

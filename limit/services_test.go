@@ -2,11 +2,22 @@ package limit_test
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"testing"
+	"testing/synctest"
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/limit"
 )
+
+var errBoom = errors.New("boom")
+
+// bubble runs f as a subtest in virtual time.
+func bubble(t *testing.T, name string, f func(t *testing.T)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { synctest.Test(t, f) })
+}
 
 // A stream is a response that is over when it is closed.
 type stream struct {

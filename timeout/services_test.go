@@ -112,3 +112,19 @@ func took(t *testing.T, begin time.Time, want time.Duration) {
 		t.Errorf("took %v, want %v", d, want)
 	}
 }
+
+// A lateLayer acquires inside Call.
+type lateLayer struct {
+	inner belfry.Service[string, string]
+}
+
+func (l *lateLayer) Acquire(context.Context) (belfry.Permit, error) { return belfry.Permit{}, nil }
+func (l *lateLayer) Release(belfry.Permit)                          {}
+
+func (l *lateLayer) Call(ctx context.Context, _ belfry.Permit, req string) (string, error) {
+	permit, err := belfry.AcquireLate(ctx, "late", l.inner)
+	if err != nil {
+		return "", err
+	}
+	return l.inner.Call(ctx, permit, req)
+}
