@@ -3,8 +3,8 @@
 // A [Service] has three methods: Acquire reserves room for a call, Call spends the reservation on a request, Release
 // gives it back. Users write [Do], which acquires and calls; a plain function is a service by [Of]; a caller that wants
 // room before it takes work off a queue writes [Reserve]. Layers wrap services in services: timeout, retry, limit,
-// buffer, shed and others have a package each, and package stack puts them together. Package balance picks the better of two endpoints
-// that are ready.
+// buffer, shed and others have a package each, and package stack puts them together. Package balance picks the better
+// of two endpoints that are ready.
 //
 // The idea of readiness is that of Rust's tower. There it is state hidden in the service value, lost when the
 // value is cloned, and it cannot be given back; here it is a [Permit] in the hand of one caller.
@@ -16,10 +16,10 @@
 //  1. A service is safe for concurrent use. It is shared, never cloned.
 //
 //  2. A successful Acquire is followed by exactly one Call or one Release, from any goroutine. Call spends the permit
-//     whatever happens in it: an error, a panic, [runtime.Goexit], a cancelled context. A permit is good for any request: Acquire
-//     may take the values of its context as hints only. A layer with nothing to remember passes the inner permit
-//     through; one that must remember uses a pointer that it already has when the inner permit is zero, else
-//     allocates. Permits are never pooled: one double Release would make two innocent callers share one. A layer
+//     whatever happens in it: an error, a panic, [runtime.Goexit], a cancelled context. A permit is good for any
+//     request: Acquire may take the values of its context as hints only. A layer with nothing to remember passes the
+//     inner permit through; one that must remember uses a pointer that it already has when the inner permit is zero,
+//     else allocates. Permits are never pooled: one double Release would make two innocent callers share one. A layer
 //     that wraps only sometimes checks that the wrapper is its own.
 //
 //  3. Acquire waits only for capacity. Under [NoWait] it never waits: what is free, and spoken for by no waiter, is
@@ -41,8 +41,8 @@
 //
 //  7. A refusal, made when no attempt of this call has been sent by this layer or below it, matches [ErrRejected],
 //     keeps its cause (the context's error too), and carries layer, in flight, limit and retry-after in a [Rejection].
-//     Once anything was sent, the error of the last sent attempt is returned, and does not match ([Sent]). [Func] is a border: a
-//     rejection that the function meets does not cross it.
+//     Once anything was sent, the error of the last sent attempt is returned, and does not match ([Sent]). [Func] is a
+//     border: a rejection that the function meets does not cross it.
 //
 //  8. No lock is held while calling the inner service, a callback or a method of a context, nor while waiting: a
 //     goroutine blocked on a mutex would also stop the virtual time of testing/synctest. Goroutines that a layer

@@ -8,8 +8,8 @@ import (
 
 // Semantics tells layers what a protocol means: the four things about requests and responses that no generic code can
 // know. A stack is given them once, and so is a balancer; then limits, retries, breakers and balancing
-// agree on what failed and on when a call is over. The zero value fits plain calls. The functions are called
-// concurrently and hold nothing back for long.
+// agree on what failed and on when a call is over. The zero value fits plain calls. The functions have to be safe for
+// concurrent use, and should not block: calls wait for them.
 type Semantics[Req, Res any] struct {
 	// Classify says how a call ended. Nil means: no error is a success; an error that matches [ErrRejected], or
 	// that comes of the caller's cancelling, is ignored; every other error is a failure that may be tried again.

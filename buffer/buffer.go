@@ -56,9 +56,9 @@ func (s *Service[Req, Res]) Call(ctx context.Context, _ belfry.Permit, req Req) 
 // Release gives the seat back.
 func (s *Service[Req, Res]) Release(belfry.Permit) { s.room.stand(released) }
 
-// Close closes the room: everybody who waits in it or for a seat, and everybody who comes later, with a seat or without, is
-// refused with [belfry.ErrClosed]. Calls that the inner service has begun go on; the inner service itself is not closed. Close may
-// be called more than once, and its error is always nil.
+// Close closes the room: everybody who waits in it or for a seat, and everybody who comes later, with a seat or
+// without, is refused with [belfry.ErrClosed]. Calls that the inner service has begun go on; the inner service itself
+// is not closed. Close may be called more than once, and its error is always nil.
 func (s *Service[Req, Res]) Close() error {
 	s.room.close("closed", belfry.ErrClosed)
 	return nil
@@ -76,8 +76,8 @@ type Stats struct {
 	Waiting int
 	// Admitted counts the calls that the inner service has had a permit for.
 	Admitted uint64
-	// Rejected counts those who found no seat and could not wait for one, hedges that would have had to queue, and those that
-	// a closed room has refused.
+	// Rejected counts those who found no seat and could not wait for one, hedges that would have had to queue, and those
+	// that a closed room has refused.
 	Rejected uint64
 	// Cancelled counts those whose context ended while they waited, or before.
 	Cancelled uint64

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Target and Interval of CoDel unless a Config says otherwise: what "Fail at Scale" found to work across a wide set of services.
+// Target and Interval of CoDel unless a Config says otherwise: what "Fail at Scale" found to work across a wide set of
+// services.
 const (
 	DefaultTarget   = 5 * time.Millisecond
 	DefaultInterval = 100 * time.Millisecond
@@ -17,8 +18,8 @@ type Order uint8
 const (
 	// FIFO is the zero Order: the oldest first.
 	FIFO Order = iota
-	// LIFO is the newest first. The oldest may wait for as long as newer ones keep coming, so they need a deadline: MaxWait, or that
-	// of their contexts.
+	// LIFO is the newest first. The oldest may wait for as long as newer ones keep coming, so they need a deadline:
+	// MaxWait, or that of their contexts.
 	LIFO
 	// CoDel is the oldest first, but while the room is overloaded the newest, and then for short waits only.
 	CoDel
@@ -43,21 +44,21 @@ type Config struct {
 	// Order says who is next. Zero means FIFO.
 	Order Order
 
-	// MaxWait is the longest that Acquire waits for a seat, and the longest that Call then waits in the room. Zero means that contexts
-	// alone, and CoDel, bound the wait.
+	// MaxWait is the longest that Acquire waits for a seat, and the longest that Call then waits in the room. Zero means
+	// that contexts alone, and CoDel, bound the wait.
 	MaxWait time.Duration
 
-	// Target is the longest that a call waits which gets in line while the room is overloaded, and is not above Interval. Zero
-	// means DefaultTarget. Only CoDel uses it.
+	// Target is the longest that a call waits which gets in line while the room is overloaded, and is not above
+	// Interval. Zero means DefaultTarget. Only CoDel uses it.
 	Target time.Duration
 
-	// Interval is how long the line must not have been empty for the room to be overloaded, and the longest that a call waits
-	// which gets in line before. Zero means DefaultInterval. Only CoDel uses it.
+	// Interval is how long the line must not have been empty for the room to be overloaded, and the longest that a call
+	// waits which gets in line before. Zero means DefaultInterval. Only CoDel uses it.
 	Interval time.Duration
 }
 
-// Validate says whether [New] takes bound and cfg: bound is at least 1, cfg.Order is one of the three, no duration is negative, and
-// CoDel's Target is not above its Interval.
+// Validate says whether [New] takes bound and cfg: bound is at least 1, cfg.Order is one of the three, no duration is
+// negative, and CoDel's Target is not above its Interval.
 func Validate(bound int, cfg Config) error {
 	target, interval := cfg.codel()
 	switch {

@@ -23,8 +23,8 @@ type room struct {
 	//     one step. Only who has it is in an Acquire of the inner service that may wait.
 	//   - Every caller in the room has one seat, from sit to stand, wherever it is in line.
 	//   - Once closed is set, nobody waits for a seat or in line; who sets it then ends the wait of the one who has the turn.
-	// A waiter that leaves in the moment in which it is handed something finds that in its hand: a seat it keeps, the turn it
-	// passes on.
+	// A waiter that leaves in the moment in which it is handed something finds that in its hand: a seat it keeps, the
+	// turn it passes on.
 	mu      sync.Mutex
 	taken   int                // seats, by permits and by calls in the room
 	seats   queue.Queue[error] // waits for a seat: nil is one, else the answer is that error
@@ -88,8 +88,8 @@ func (r *room) take() bool {
 	return true
 }
 
-// queueUp takes a seat if one is free by now, else waits for one, unless the context has ended. Without a waiter its error is the
-// answer.
+// queueUp takes a seat if one is free by now, else waits for one, unless the context has ended. Without a waiter its
+// error is the answer.
 func (r *room) queueUp(ended error) (*queue.Waiter[error], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,7 +160,8 @@ func (r *room) lineUp() (p place, patience time.Duration, err error) {
 	return p, patience, nil
 }
 
-// await waits until p has the turn or ctx, which cancel ends, is done; then p may have it or not. Its error says that the room is closed.
+// await waits until p has the turn or ctx, which cancel ends, is done; then p may have it or not. Its error says that
+// the room is closed.
 func (r *room) await(ctx context.Context, p *place, cancel func()) error {
 	if p.w != nil {
 		select {
@@ -210,7 +211,8 @@ func (r *room) next() bool {
 	return r.line.HandOldest(nil)
 }
 
-// close answers all who wait, and all who will come, with a Rejection for reason and err, unless the room is closed already.
+// close answers all who wait, and all who will come, with a Rejection for reason and err, unless the room is closed
+// already.
 func (r *room) close(reason string, err error) {
 	cancel := r.shut(reason, err)
 	if cancel != nil {

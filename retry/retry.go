@@ -18,8 +18,9 @@
 // error, and why there was no further attempt. Once an attempt was sent, no error matches [belfry.ErrRejected] any
 // more.
 //
-// A request is copied only when it is to be sent again: a call that succeeds at first copies nothing. An attempt that was
-// not sent leaves its request intact; that may be sent again even if it cannot be copied.
+// A request is copied only when all but the budget allows another attempt, which pays last, so that it never pays in vain:
+// a call that succeeds at first copies nothing. An attempt that was not sent leaves its request intact; that may be sent
+// again even if it cannot be copied.
 //
 // # Cancellation
 //
@@ -61,7 +62,8 @@ const DefaultMaxAttempts = 3
 
 // Config is the ready-made behaviour. The zero Config tries up to three times.
 type Config struct {
-	// MaxAttempts is how often a request is sent at most, the first time included. 0 means [DefaultMaxAttempts]; 1 means no retries.
+	// MaxAttempts is how often a request is sent at most, the first time included. 0 means [DefaultMaxAttempts]; 1 means
+	// no retries.
 	MaxAttempts int
 	// Backoff is how long to pause between attempts.
 	Backoff Backoff
@@ -71,8 +73,8 @@ type Config struct {
 	// Budget pays for the further attempts. Share one among all that call the same servers. Nil means one of this
 	// service's own, with the defaults; [budget.Unlimited] means that none is needed.
 	Budget *budget.Budget
-	// Rand is where jitter comes from. Each service uses it under a lock of its own, so it has to be safe for concurrent use
-	// if several services share it, such as those of one Layer or one stack. Nil means the runtime's own source.
+	// Rand is where jitter comes from. Each service uses it under a lock of its own, so it has to be safe for concurrent
+	// use if several services share it, such as those of one Layer or one stack. Nil means the runtime's own source.
 	Rand rand.Source
 	// OnRetry, if set, is called when another attempt was decided on, before its pause, which begins when it returns.
 	OnRetry func(Event)

@@ -23,8 +23,8 @@ func (s *Service[Req, Res]) send(ctx *attempt.Context, permit belfry.Permit, req
 	return res, out, err
 }
 
-// A run is one request on its way, from when there is something to decide. A response may keep the context of its attempt for
-// long, which may be a part of the run, so the rest is cleared at the end.
+// A run is one request on its way, from when there is something to decide. A response may keep the context of its
+// attempt for long, which may be a part of the run, so the rest is cleared at the end.
 type run[Req, Res any] struct {
 	s      *Service[Req, Res]
 	ctx    *attempt.Context // of all attempts
@@ -157,7 +157,8 @@ func pause(ctx context.Context, wait time.Duration) {
 	}
 }
 
-// reserve gets room for another attempt, under the context that knows what was tried. If it gets none, that is how this attempt ended.
+// reserve gets room for another attempt, under the context that knows what was tried. If it gets none, that is how this
+// attempt ended.
 func (r *run[Req, Res]) reserve() {
 	permit, err := belfry.AcquireLate(r.ctx, "retry", r.s.inner)
 	if err == nil {

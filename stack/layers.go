@@ -20,8 +20,8 @@ func (s Stack[Req, Res]) LoadShed() Stack[Req, Res] {
 	}})
 }
 
-// Buffer adds a [buffer.Service] with bound seats, at least one. It takes at most one Config; without, calls are served first come,
-// first served, and wait as long as their contexts allow.
+// Buffer adds a [buffer.Service] with bound seats, at least one. It takes at most one Config; without, calls are served
+// first come, first served, and wait as long as their contexts allow.
 func (s Stack[Req, Res]) Buffer(bound int, cfg ...buffer.Config) Stack[Req, Res] {
 	c, err := only(cfg)
 	return s.add(step[Req, Res]{
@@ -34,8 +34,8 @@ func (s Stack[Req, Res]) Buffer(bound int, cfg ...buffer.Config) Stack[Req, Res]
 	})
 }
 
-// ConcurrencyLimit adds a [limit.Concurrency] of n calls in flight. Each Build makes a Limiter of its own; see [Stack.Limiter] for
-// one to share.
+// ConcurrencyLimit adds a [limit.Concurrency] of n calls in flight. Each Build makes a Limiter of its own; see
+// [Stack.Limiter] for one to share.
 func (s Stack[Req, Res]) ConcurrencyLimit(n int) Stack[Req, Res] {
 	return s.add(step[Req, Res]{
 		name:     "concurrency limit",

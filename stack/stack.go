@@ -16,12 +16,12 @@
 // # Order
 //
 // Outer layers reserve before inner ones, so a limit counts the calls that wait behind it. LoadShed goes outermost,
-// where it turns "not ready now" into an answer; a Buffer under it waits for the limit inside. A Timeout outside Retry bounds all
-// attempts and their waits together; inside, each attempt has its own. A Limiter that several stacks share
+// where it turns "not ready now" into an answer; a Buffer under it waits for the limit inside. A Timeout outside Retry
+// bounds all attempts and their waits together; inside, each attempt has its own. A Limiter that several stacks share
 // belongs innermost, in the same order everywhere, lest two of them wait for each other.
 //
-// Methods keep the request and response types. What changes them (belfry.MapRequest and its kin) wraps the service before or
-// after.
+// Methods keep the request and response types. What changes them (belfry.MapRequest and its kin) wraps the service
+// before or after.
 package stack
 
 import (

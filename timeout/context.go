@@ -141,10 +141,10 @@ func mayLift(ctx context.Context) bool { return ctx.Value(liftKey{}) != nil }
 
 type liftKey struct{}
 
-// A fuse ends a standard context at a time, or with the caller's context, and can be taken out. The timer of the standard
-// library cannot; and its other contexts only end as Canceled, which would look like a caller who left. What is
-// free to end otherwise is a parent that is not the library's own. So the fuse is the parent, and the AfterFunc that the library
-// asks it for spares the goroutine.
+// A fuse ends a standard context at a time, or with the caller's context, and can be taken out. The timer of the
+// standard library cannot; and its other contexts only end as Canceled, which would look like a caller who left. What
+// is free to end otherwise is a parent that is not the library's own. So the fuse is the parent, and the AfterFunc that
+// the library asks it for spares the goroutine.
 type fuse struct {
 	context.Context // the caller's
 	timer           *time.Timer

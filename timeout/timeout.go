@@ -1,14 +1,14 @@
 // Package timeout bounds the time that a call may take.
 //
-// A [Service] gives each call a context that ends after a duration, unless the caller's ends earlier. It never
-// abandons a call: at the deadline the context ends, and Call returns when the inner Call has noticed and returned. So an answer that
-// is there at the deadline wins, and a call that does not heed its context takes as long as it likes.
-// Readiness is that of the inner service. Acquire is not bounded, except by [Config].Wait; the caller's own cancelling
-// passes through in any case.
+// A [Service] gives each call a context that ends after a duration, unless the caller's ends earlier. It never abandons
+// a call: at the deadline the context ends, and Call returns when the inner Call has noticed and returned. So an answer
+// that is there at the deadline wins, and a call that does not heed its context takes as long as it likes. Readiness is
+// that of the inner service. Acquire is not bounded, except by [Config].Wait; the caller's own cancelling passes
+// through in any case.
 //
-// A call costs one allocation, or three with Config.Wait, and one more if its response is streamed; if the caller's context ends
-// earlier anyway, none (with Wait, one). No timer is started until somebody asks the context for its Done channel:
-// its Err goes by the time.
+// A call costs one allocation, or three with Config.Wait, and one more if its response is streamed; if the caller's
+// context ends earlier anyway, none (with Wait, one). No timer is started until somebody asks the context for its Done
+// channel: its Err goes by the time.
 package timeout
 
 import (
@@ -31,9 +31,9 @@ type Config struct {
 	// Wait makes the duration begin with Acquire and bound the wait in it too. A permit is then good until the
 	// deadline: a later Call is refused. False means that it begins with Call.
 	Wait bool
-	// Stream makes the duration bound a streamed response too: the call's context, by which the response is read, then ends at the
-	// deadline with the cause Err. False means that the deadline is lifted when Call has returned a response,
-	// and the context lives until the response has ended.
+	// Stream makes the duration bound a streamed response too: the call's context, by which the response is read, then
+	// ends at the deadline with the cause Err. False means that the deadline is lifted when Call has returned a
+	// response, and the context lives until the response has ended.
 	Stream bool
 }
 
