@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 	"github.com/dustin/go-humanize"
 
+	"github.com/belfry-go/belfry/cmd/belfry/internal/admin"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/config"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
 )
@@ -111,6 +112,7 @@ func (c proxyCommand) Run(p Process, code *int) error {
 		}
 		opts.File, opts.Reload = c.Config, load
 	}
+	defer admin.Attach(&opts)()
 	*code = proxy.Run(cfg, opts, slog.New(slog.NewTextHandler(p.Stderr, nil)))
 	return nil
 }

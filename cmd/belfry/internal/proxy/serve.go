@@ -45,6 +45,9 @@ func run(cfg Config, opts Options, log *slog.Logger, signals <-chan os.Signal) (
 	}
 	defer s.up.Close()
 	s.listener = listener
+	if opts.Running != nil {
+		opts.Running()
+	}
 	admin, err := s.serveAdmin()
 	if err != nil {
 		return ExitFailed, err

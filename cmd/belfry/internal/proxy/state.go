@@ -116,4 +116,6 @@ type Options struct {
 	// Admin makes what is served at Config.Admin. It is called once, before anything runs: the Server's On methods are for it alone,
 	// State for later. Nil means that nothing is served there.
 	Admin func(s *Server) http.Handler
+	// Running is called once, as soon as there is a State. Nil means that nobody wants to know.
+	Running func()
 }

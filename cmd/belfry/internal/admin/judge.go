@@ -1,0 +1,148 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
+)
+
+// A Status is the whole in a word.
+type Status string
+
+// From good to bad, and draining, which is neither.
+const (
+	Serving   Status = "serving"
+	Degraded  Status = "degraded"  // requests are served, and something is wrong
+	Rejecting Status = "rejecting" // more comes than there is room for
+	Down      Status = "down"      // no endpoint can be used
+	Empty     Status = "empty"     // there is no endpoint
+	Draining  Status = "draining"
+)
+
+// A Condition is the state of an endpoint as an operator calls it: the balancer's, or what probes and answers say about it.
+type Condition string
+
+// From good to bad, and draining, which is neither.
+const (
+	Ready      Condition = "ready"
+	NotReady   Condition = "not ready"   // no room when last asked
+	Failing    Condition = "failing"     // asked when it has room; most of the latest attempts failed
+	Dialling   Condition = "dialling"    // no service yet
+	BackingOff Condition = "backing off" // not asked for a while
+	Unhealthy  Condition = "unhealthy"   // not asked, because its probes fail
+	Closed     Condition = "closed"
+	Removed    Condition = "draining" // removed, with requests in flight
+)
+
+// conditions is all of them.
+var conditions = []Condition{Ready, NotReady, Failing, Dialling, BackingOff, Unhealthy, Closed, Removed}
+
+func conditionOf(e proxy.EndpointState, failing bool) Condition {
+	switch {
+	case e.State == balance.Draining:
+		return Removed
+	case e.State == balance.Closed:
+		return Closed
+	case e.Health != nil && !e.Health.Healthy:
+		return Unhealthy
+	case e.State == balance.BackingOff:
+		return BackingOff
+	case e.State == balance.Dialling:
+		return Dialling
+	case failing:
+		return Failing
+	case e.State == balance.NotReady:
+		return NotReady
+	}
+	return Ready
+}
+
+// usable reports whether requests have a good chance there.
+func (c Condition) usable() bool { return c == Ready || c == NotReady }
+
+// judge says how the whole is, and what is wrong with it, the most urgent first.
+func judge(s Snapshot) (Status, []string) {
+	status, problems := Serving, []string{}
+	worse := func(to Status, format string, args ...any) {
+		if status == Serving {
+			status = to
+		}
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
+	if s.Draining {
+		worse(Draining, "No new requests are taken; %s in flight.", plural(int(s.Requests.InFlight), "request is", "requests are"))
+	}
+	judgeEndpoints(s, worse)
+	if s.Requests.Rejected > 0 {
+		worse(Rejecting, "%s turned away for want of room.", rate(s.Requests.Rejected))
+	}
+	if s.Requests.Failed > 0 && s.Requests.Failed >= s.Requests.Rate/100 {
+		worse(Degraded, "%s answered with an error, or not at all.", rate(s.Requests.Failed))
+	}
+	if s.Discovery.Error != "" {
+		worse(Degraded, "Discovery fails, the last known endpoints stay: %s", s.Discovery.Error)
+	}
+	if s.Config.Refused != "" {
+		worse(Degraded, "The last reload was refused, the configuration before it goes on: %s", s.Config.Refused)
+	}
+	return status, problems
+}
+
+func judgeEndpoints(s Snapshot, worse func(Status, string, ...any)) {
+	count := map[Condition]int{}
+	known, useless := 0, []string{}
+	for _, e := range s.Endpoints {
+		if e.Condition == Removed {
+			continue
+		}
+		known++
+		count[e.Condition]++
+		if !e.Condition.usable() {
+			useless = append(useless, fmt.Sprintf("%s is %s", e.Key, e.Condition))
+		}
+	}
+	switch {
+	case known == 0:
+		worse(Empty, "No endpoint is known, so requests are answered 503.")
+	case len(useless) == known:
+		which := "All endpoints are"
+		if known == 1 {
+			which = "The only endpoint is"
+		}
+		worse(Down, "%s out of service: %s.", which, listing(count))
+	case len(useless) > 3:
+		worse(Degraded, "%d of %d endpoints are out of service: %s.", len(useless), known, listing(count))
+	case len(useless) > 0:
+		worse(Degraded, "%s.", strings.Join(useless, ", "))
+	}
+}
+
+// listing counts the endpoints that are out of service by their condition.
+func listing(count map[Condition]int) string {
+	var all []string
+	for _, c := range conditions {
+		if n := count[c]; n > 0 && !c.usable() {
+			all = append(all, fmt.Sprintf("%d %s", n, c))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+func rate(perSecond float64) string {
+	switch {
+	case perSecond >= 9.95:
+		return fmt.Sprintf("%.0f requests a second are", perSecond)
+	case perSecond == 1:
+		return "1 request a second is"
+	}
+	return fmt.Sprintf("%.1f requests a second are", perSecond)
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}

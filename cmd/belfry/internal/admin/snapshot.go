@@ -1,0 +1,298 @@
+package admin
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
+	"github.com/belfry-go/belfry/cmd/belfry/internal/version"
+)
+
+// A Snapshot is what /api/state answers. Counts are since the start; rates, shares and quantiles are over the last WindowSeconds, and
+// null where nothing happened that they could be about.
+type Snapshot struct {
+	Time    time.Time `json:"time"`
+	Version string    `json:"version"`
+	// Status is the whole in a word, and Problems says why, the most urgent first.
+	Status   Status   `json:"status"`
+	Problems []string `json:"problems"`
+
+	Address       string  `json:"address"`
+	UptimeSeconds float64 `json:"uptime_seconds"`
+	WindowSeconds float64 `json:"window_seconds"`
+	Draining      bool    `json:"draining"`
+	Config        Config  `json:"config"`
+	// Stack is the layers in the order in which a request meets them.
+	Stack []Layer `json:"stack"`
+
+	Requests  Requests   `json:"requests"`
+	Reasons   []Reason   `json:"reasons"`
+	Shed      uint64     `json:"shed"`
+	Buffer    Buffer     `json:"buffer"`
+	Limit     Limit      `json:"limit"`
+	Timeout   Timeout    `json:"timeout"`
+	Retry     Retry      `json:"retry"`
+	Discovery Discovery  `json:"discovery"`
+	Endpoints []Endpoint `json:"endpoints"`
+}
+
+// A Config is which configuration runs, and whether a newer one was refused.
+type Config struct {
+	File       string     `json:"file,omitempty"`
+	Generation int        `json:"generation"`
+	Since      time.Time  `json:"since"`
+	Refused    string     `json:"refused,omitempty"`
+	RefusedAt  *time.Time `json:"refused_at,omitempty"`
+}
+
+// A Layer is one of the stack: "buffer", "512, max wait 5s".
+type Layer struct {
+	Name     string `json:"name"`
+	Settings string `json:"settings,omitempty"`
+}
+
+// Requests are what clients asked for.
+type Requests struct {
+	Total    uint64 `json:"total"`
+	InFlight int64  `json:"in_flight"`
+	// FailedTotal counts those that failed.
+	FailedTotal uint64 `json:"failed"`
+	// Outcomes counts those that are over by how they ended.
+	Outcomes map[string]uint64 `json:"outcomes"`
+	// Rate, Rejected and Failed are a second. Rejected had no room; Failed were answered 500 or above, or not at all.
+	Rate     float64 `json:"rate"`
+	Rejected float64 `json:"rejected_rate"`
+	Failed   float64 `json:"failed_rate"`
+	// P50 and P99 are of the time until the answer began, of those that a server answered or that were too late.
+	P50 *float64 `json:"p50_ms"`
+	P99 *float64 `json:"p99_ms"`
+}
+
+// A Reason is why the proxy answered itself, and how often.
+type Reason struct {
+	Reason string `json:"reason"`
+	Count  uint64 `json:"count"`
+}
+
+// A Buffer is the waiting room.
+type Buffer struct {
+	Bound     int    `json:"bound"`
+	Seated    int    `json:"seated"`
+	Queued    int    `json:"queued"`
+	Admitted  uint64 `json:"admitted"`
+	Rejected  uint64 `json:"rejected"`
+	Cancelled uint64 `json:"cancelled"`
+	Expired   uint64 `json:"expired"`
+	Failed    uint64 `json:"failed"`
+}
+
+// A Limit is a bound on calls in flight.
+type Limit struct {
+	Limit    int `json:"limit"`
+	InFlight int `json:"in_flight"`
+	Reserved int `json:"reserved"`
+	Waiting  int `json:"waiting"`
+}
+
+// A Timeout counts deadlines that have passed.
+type Timeout struct {
+	Calls uint64 `json:"calls"`
+	Waits uint64 `json:"waits"`
+}
+
+// A Retry is what is tried again, and what it is paid from.
+type Retry struct {
+	Retries       uint64  `json:"retries"`
+	Rate          float64 `json:"rate"`
+	OutOfAttempts uint64  `json:"out_of_attempts"`
+	OutOfBudget   uint64  `json:"out_of_budget"`
+	OutOfTime     uint64  `json:"out_of_time"`
+	NotCopyable   uint64  `json:"not_copyable"`
+	Unready       uint64  `json:"unready"`
+	// Budget is how many retries could be paid for now.
+	Budget float64 `json:"budget"`
+}
+
+// A Discovery is where endpoints are from. Waiting is how many requests wait because none is ready.
+type Discovery struct {
+	Waiting int    `json:"waiting"`
+	Error   string `json:"error,omitempty"`
+}
+
+// An Endpoint is a server.
+type Endpoint struct {
+	Key  string `json:"key"`
+	Addr string `json:"addr"`
+	// State is what the balancer says, Condition what an operator calls it: see [Condition].
+	State     string    `json:"state"`
+	Condition Condition `json:"condition"`
+	// Share is its part of all requests that were sent, from 0 to 1.
+	Share    *float64 `json:"share"`
+	Rate     float64  `json:"rate"`
+	Failed   float64  `json:"failed_rate"`
+	InFlight int      `json:"in_flight"`
+	Reserved int      `json:"reserved"`
+	Limit    int      `json:"limit"`
+	// Cost is what choosing compares, Latency what a request is expected to take; null if nobody knows.
+	Cost    *float64 `json:"cost"`
+	Latency *float64 `json:"latency_ms"`
+	// Successes, Failures and Ignored count attempts that have returned.
+	Successes uint64 `json:"successes"`
+	Failures  uint64 `json:"failures"`
+	Ignored   uint64 `json:"ignored"`
+	// NotReady is why it is not ready, LastError the error of the last attempt that failed with one.
+	NotReady  string  `json:"not_ready,omitempty"`
+	LastError string  `json:"last_error,omitempty"`
+	Health    *Health `json:"health,omitempty"`
+}
+
+// A Health is what probes say.
+type Health struct {
+	Healthy   bool      `json:"healthy"`
+	Since     time.Time `json:"since"`
+	LastError string    `json:"last_error,omitempty"`
+	Probes    uint64    `json:"probes"`
+	Failures  uint64    `json:"failures"`
+}
+
+var versionString = version.String()
+
+// snapshot puts together what was observed, and what the meter says.
+func (a *Admin) snapshot(o observation) Snapshot {
+	lately, st := a.meter.lately(), o.state
+	s := Snapshot{
+		Time:          o.at.UTC().Truncate(time.Millisecond),
+		Version:       strings.TrimPrefix(versionString, "belfry "),
+		Address:       st.Address,
+		UptimeSeconds: max(o.at.Sub(st.Started), 0).Round(time.Millisecond).Seconds(),
+		WindowSeconds: (window * tick).Seconds(),
+		Draining:      st.Draining,
+		Config:        configOf(st.Config),
+		Stack:         layersOf(st.Stack),
+		Requests:      requestsOf(st.Requests, o.outcomes, lately.point),
+		Reasons:       reasonsOf(st.Requests.Reasons),
+		Shed:          st.Shed,
+		Buffer: Buffer{
+			Bound: st.Buffer.Bound, Seated: st.Buffer.Seated, Queued: st.Buffer.Queued, Admitted: st.Buffer.Admitted,
+			Rejected: st.Buffer.Rejected, Cancelled: st.Buffer.Cancelled, Expired: st.Buffer.Expired, Failed: st.Buffer.Failed,
+		},
+		Limit:   Limit{Limit: st.Limit.Limit, InFlight: st.Limit.InFlight, Reserved: st.Limit.Reserved, Waiting: st.Limit.Waiting},
+		Timeout: Timeout{Calls: st.Timeout.Calls, Waits: st.Timeout.Waits},
+		Retry: Retry{
+			Retries: st.Retry.Retries, Rate: lately.retries,
+			OutOfAttempts: st.Retry.OutOfAttempts, OutOfBudget: st.Retry.OutOfBudget, OutOfTime: st.Retry.OutOfTime,
+			NotCopyable: st.Retry.NotCopyable, Unready: st.Retry.Unready, Budget: st.Budget.Balance,
+		},
+		Discovery: Discovery{Waiting: st.Waiting, Error: text(st.Discovery)},
+		Endpoints: make([]Endpoint, len(st.Endpoints)),
+	}
+	for i, id := range identify(st.Endpoints) {
+		s.Endpoints[i] = endpointOf(st.Endpoints[i], lately, id)
+	}
+	// They appear in no particular order, and a row must not move because the proxy was started again.
+	slices.SortStableFunc(s.Endpoints, func(a, b Endpoint) int { return strings.Compare(a.Key, b.Key) })
+	s.Status, s.Problems = judge(s)
+	return s
+}
+
+func configOf(c proxy.ConfigState) Config {
+	all := Config{File: c.File, Generation: c.Generation, Since: c.Since.UTC(), Refused: text(c.Refused)}
+	if c.Refused != nil {
+		at := c.RefusedAt.UTC()
+		all.RefusedAt = &at
+	}
+	return all
+}
+
+// layersOf takes a stack's text apart.
+func layersOf(stack string) []Layer {
+	all := []Layer{}
+	for part := range strings.SplitSeq(stack, " → ") {
+		if part == "" {
+			continue
+		}
+		name, settings, _ := strings.Cut(part, "(")
+		all = append(all, Layer{Name: name, Settings: strings.TrimSuffix(settings, ")")})
+	}
+	return all
+}
+
+func requestsOf(r proxy.RequestStats, t tally, p Point) Requests {
+	all := Requests{
+		Total: r.Total, InFlight: r.InFlight, FailedTotal: t.failed(), Outcomes: make(map[string]uint64, outcomes),
+		Rate: p.Rate, Rejected: p.Rejected, Failed: p.Failed, P50: p.P50, P99: p.P99,
+	}
+	for o := range outcomes {
+		all.Outcomes[o.String()] = t[o]
+	}
+	return all
+}
+
+// reasonsOf puts the most frequent first.
+func reasonsOf(counts map[string]uint64) []Reason {
+	all := make([]Reason, 0, len(counts))
+	for _, reason := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, Reason{reason, counts[reason]})
+	}
+	slices.SortStableFunc(all, func(a, b Reason) int {
+		switch {
+		case a.Count > b.Count:
+			return -1
+		case a.Count < b.Count:
+			return 1
+		}
+		return 0
+	})
+	return all
+}
+
+func endpointOf(e proxy.EndpointState, lately recent, id endpointID) Endpoint {
+	r := lately.endpoints[id]
+	all := Endpoint{
+		Key: e.Key, Addr: e.Addr, State: e.State.String(), Condition: conditionOf(e, r.failing),
+		Rate: r.rate, Failed: r.failed, InFlight: e.InFlight, Reserved: e.Reserved, Limit: e.Limit.Limit,
+		Successes: e.Successes, Failures: e.Failures, Ignored: e.Ignored,
+		NotReady: text(e.Err), LastError: text(e.Failure),
+	}
+	if lately.sent {
+		all.Share = &r.share
+	}
+	if e.Cost != 0 && !math.IsInf(e.Cost, 0) && !math.IsNaN(e.Cost) { // JSON has no infinity
+		all.Cost = &e.Cost
+	}
+	if e.Latency > 0 {
+		ms := milliseconds(e.Latency)
+		all.Latency = &ms
+	}
+	if h := e.Health; h != nil {
+		all.Health = &Health{Healthy: h.Healthy, Since: h.Since.UTC(), LastError: text(h.LastError), Probes: h.Probes, Failures: h.Failures}
+	}
+	return all
+}
+
+// maxText is how long an error's text may be: it goes to every reader once a second.
+const maxText = 300
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	s := strings.ToValidUTF8(err.Error(), "�")
+	if runes := []rune(s); len(runes) > maxText {
+		return string(runes[:maxText-1]) + "…"
+	}
+	return s
+}
+
+// encode returns v as JSON that may stand in HTML: <, > and & are escaped.
+func encode(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // a NaN, or a type above that JSON does not know
+	}
+	return b
+}
