@@ -179,7 +179,8 @@ func TestExitCodes(t *testing.T) {
 		{"--help", 0, "demo"},
 		{"demo --rate 0", 2, "--rate must be 1 to 10000"},
 		{"proxy --to http://a/x", 2, "has a path"},
-		{"proxy --to http://a --listen " + taken.Addr().String(), 1, "another program listens there"},
+		{"proxy --to http://a --admin off --listen " + taken.Addr().String(), 1, "another program listens there"},
+		{"proxy --to http://a --listen 127.0.0.1:0 --admin " + taken.Addr().String(), 1, "--admin " + taken.Addr().String() + ": another program listens there"},
 	} {
 		out, err := command(t, strings.Fields(c.args)...).CombinedOutput()
 		if code := exitCode(t, err); code != c.want || !strings.Contains(string(out), c.says) {
@@ -190,15 +191,16 @@ func TestExitCodes(t *testing.T) {
 
 // A proxy is belfry proxy as a process.
 type proxy struct {
-	cmd *exec.Cmd
-	url string
-	log *bytes.Buffer // complete after wait
-	eof chan struct{}
+	cmd   *exec.Cmd
+	url   string
+	admin string        // the URL of its page
+	log   *bytes.Buffer // complete after wait
+	eof   chan struct{}
 }
 
 func startProxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
-	p := &proxy{cmd: command(t, append([]string{"proxy", "--listen", "127.0.0.1:0"}, args...)...), log: &bytes.Buffer{}, eof: make(chan struct{})}
+	p := &proxy{cmd: command(t, append([]string{"proxy", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...), log: &bytes.Buffer{}, eof: make(chan struct{})}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -206,21 +208,21 @@ func startProxy(t *testing.T, args ...string) *proxy {
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	listens := make(chan string, 1)
+	listens := make(chan []string, 1)
 	go func() {
 		defer close(p.eof)
 		lines := bufio.NewScanner(stderr)
-		address := regexp.MustCompile(`address=(\S+)`)
+		address := regexp.MustCompile(`address=(\S+) admin=(\S+)`)
 		for lines.Scan() {
 			fmt.Fprintln(p.log, lines.Text())
 			if m := address.FindStringSubmatch(lines.Text()); m != nil {
-				listens <- m[1]
+				listens <- m
 			}
 		}
 	}()
 	select {
-	case addr := <-listens:
-		p.url = "http://" + addr
+	case addresses := <-listens:
+		p.url, p.admin = "http://"+addresses[1], "http://"+addresses[2]
 	case <-p.eof:
 		t.Fatalf("the proxy ended: %s", p.log)
 	case <-time.After(patience):

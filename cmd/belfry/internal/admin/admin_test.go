@@ -110,7 +110,7 @@ func TestStateSaysWhatTheProxySays(t *testing.T) {
 	traffic(a, p, from)
 	s := state(t, a)
 
-	if s.Status != Rejecting && s.Status != Degraded || s.Address != "127.0.0.1:8080" || s.Config.Generation != 3 || s.Config.File != "/etc/belfry.yaml" {
+	if s.Status != Rejecting || s.Address != "127.0.0.1:8080" || s.Config.Generation != 3 || s.Config.File != "/etc/belfry.yaml" {
 		t.Errorf("%s, at %s, configuration %+v", s.Status, s.Address, s.Config)
 	}
 	if s.UptimeSeconds < 3600 || s.UptimeSeconds > 3660 {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belfry-go/belfry/balance"
@@ -11,15 +12,18 @@ import (
 // A Status is the whole in a word.
 type Status string
 
-// From good to bad, and draining, which is neither.
+// What the whole may be.
 const (
 	Serving   Status = "serving"
 	Degraded  Status = "degraded"  // requests are served, and something is wrong
 	Rejecting Status = "rejecting" // more comes than there is room for
 	Down      Status = "down"      // no endpoint can be used
-	Empty     Status = "empty"     // there is no endpoint
+	Empty     Status = "no endpoint"
 	Draining  Status = "draining"
 )
+
+// severity is all of them from good to bad, and last what matters more than either.
+var severity = []Status{Serving, Degraded, Rejecting, Down, Empty, Draining}
 
 // A Condition is the state of an endpoint as an operator calls it: the balancer's, or what probes and answers say about it.
 type Condition string
@@ -66,28 +70,38 @@ func (c Condition) usable() bool { return c == Ready || c == NotReady }
 func judge(s Snapshot) (Status, []string) {
 	status, problems := Serving, []string{}
 	worse := func(to Status, format string, args ...any) {
-		if status == Serving {
+		if slices.Index(severity, to) > slices.Index(severity, status) {
 			status = to
 		}
 		problems = append(problems, fmt.Sprintf(format, args...))
 	}
 	if s.Draining {
-		worse(Draining, "No new requests are taken; %s in flight.", plural(int(s.Requests.InFlight), "request is", "requests are"))
+		worse(Draining, "The signal to end has come; %s in flight.", plural(int(s.Requests.InFlight), "request is", "requests are"))
 	}
 	judgeEndpoints(s, worse)
-	if s.Requests.Rejected > 0 {
-		worse(Rejecting, "%s turned away for want of room.", rate(s.Requests.Rejected))
-	}
-	if s.Requests.Failed > 0 && s.Requests.Failed >= s.Requests.Rate/100 {
-		worse(Degraded, "%s answered with an error, or not at all.", rate(s.Requests.Failed))
-	}
+	judgeRequests(s.Requests, worse)
 	if s.Discovery.Error != "" {
-		worse(Degraded, "Discovery fails, the last known endpoints stay: %s", s.Discovery.Error)
+		worse(Degraded, "Discovery fails, what it found before stays: %s", s.Discovery.Error)
 	}
 	if s.Config.Refused != "" {
 		worse(Degraded, "The last reload was refused, the configuration before it goes on: %s", s.Config.Refused)
 	}
 	return status, problems
+}
+
+// judgeRequests takes one in a hundred for a sign that something is wrong. A server may fail now and then; the proxy itself turns
+// nobody away without saying so.
+func judgeRequests(r Requests, worse func(Status, string, ...any)) {
+	if r.Rejected > 0 {
+		to := Degraded
+		if r.Rejected >= r.Rate/100 {
+			to = Rejecting
+		}
+		worse(to, "%s turned away for want of room.", rate(r.Rejected))
+	}
+	if r.Failed > 0 && r.Failed >= r.Rate/100 {
+		worse(Degraded, "%s answered with an error, or not at all.", rate(r.Failed))
+	}
 }
 
 func judgeEndpoints(s Snapshot, worse func(Status, string, ...any)) {
@@ -105,7 +119,7 @@ func judgeEndpoints(s Snapshot, worse func(Status, string, ...any)) {
 	}
 	switch {
 	case known == 0:
-		worse(Empty, "No endpoint is known, so requests are answered 503.")
+		worse(Empty, "There is nobody to send requests to: they are answered 503.")
 	case len(useless) == known:
 		which := "All endpoints are"
 		if known == 1 {
