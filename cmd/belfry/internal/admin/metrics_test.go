@@ -2,6 +2,7 @@ package admin
 
 import (
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -107,5 +108,45 @@ func TestAnEndpointThatIsThereTwiceIsOneSeries(t *testing.T) {
 				t.Errorf("old first %v: %d, %s is missing", oldFirst, w.Code, want)
 			}
 		}
+	}
+}
+
+// documented is where metrics are explained.
+const documented = "../../../../docs/admin.md"
+
+func TestMetricsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile(documented)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, row := range regexp.MustCompile("(?m)^\\| `(belfry_\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
+		rows[row[1]] = strings.TrimSpace(row[2])
+	}
+	at := time.Now()
+	p := busy(at)
+	p.state.Endpoints[0].Health = &proxy.HealthState{}
+	a := New(p)
+	traffic(a, p, at)
+	gathered, err := a.registry().Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, family := range gathered {
+		if !strings.HasPrefix(family.GetName(), "belfry_") {
+			continue
+		}
+		var labels []string
+		for _, label := range family.GetMetric()[0].GetLabel() {
+			labels = append(labels, "`"+label.GetName()+"`")
+		}
+		want, ok := rows[family.GetName()]
+		if got := strings.Join(labels, ", "); !ok || got != want {
+			t.Errorf("%s has labels %s, documented %v: %s\n| `%s` | %s | %s |", family.GetName(), got, ok, want, family.GetName(), got, family.GetHelp())
+		}
+		delete(rows, family.GetName())
+	}
+	for name := range rows {
+		t.Errorf("%s is documented, and not there", name)
 	}
 }

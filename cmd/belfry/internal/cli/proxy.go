@@ -18,7 +18,7 @@ type proxyCommand struct {
 	Config string   `placeholder:"FILE" help:"Read everything from this YAML file, and no other flag. SIGHUP reads it again."`
 	Listen string   `default:"${listen}" accept:"listens" placeholder:"ADDR" help:"Address to listen on (default ${listen}). Port 0 takes a free one; the log says which."`
 	To     []string `accept:"targets" placeholder:"URL" help:"The servers, separated by commas: ${targets}. Required, unless there is a file."`
-	Admin  string   `default:"${admin}" accept:"admins" placeholder:"ADDR" help:"Address kept for showing what goes on (default ${admin}), or off; nothing is served there yet."`
+	Admin  string   `default:"${admin}" accept:"admins" placeholder:"ADDR" help:"Address of the page, the metrics and /readyz, for those who may see them (default ${admin}); off for none."`
 
 	AccessLog bool `help:"Log a line for each request."`
 
@@ -58,6 +58,9 @@ A request that was certainly not carried out is tried again whatever its method;
 HEAD, OPTIONS, TRACE, PUT, DELETE, and what has an Idempotency-Key.
 
 Answers of its own: 503 no room, 504 too late, 502 the server failed; X-Belfry-Reason says why.
+
+At the admin address: a page that shows what goes on, /api/state, /metrics for Prometheus, /healthz, and /readyz, which is 503 from
+the signal to end on. By default only this machine can see it; two proxies on one machine need an address each.
 
 SIGTERM and SIGINT end it when what is in flight has finished, with exit code 0; a second one ends it at once. SIGHUP reads the
 file again, if there is one: a good one takes effect without losing a request, a bad one has none. Without a file it ends like
