@@ -120,7 +120,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := map[string]string{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(belfry_\\w+)` \\| ([^|]*) \\|").FindAllStringSubmatch(string(text), -1) {
+	for _, row := range regexp.MustCompile("(?m)^\\| `(belfry_\\w+)` \\|([^|]*)\\|").FindAllStringSubmatch(string(text), -1) {
 		rows[row[1]] = strings.TrimSpace(row[2])
 	}
 	at := time.Now()
