@@ -26,6 +26,7 @@ type grammar struct {
 	Demo    demoCommand    `cmd:"" help:"Compare three load metrics on ten servers of different speed, in about 20 s."`
 	Proxy   proxyCommand   `cmd:"" help:"Put the stack in front of servers: balance, retry, queue, and shed what is too much."`
 	Check   checkCommand   `cmd:"" help:"Say what is wrong with a configuration file."`
+	Lab     labCommand     `cmd:"" help:"Compare ways to choose a server in virtual time, on scenarios with known figures."`
 	Version versionCommand `cmd:"" help:"Print version, commit and platform."`
 }
 
@@ -102,6 +103,7 @@ func acceptedBy(ctx *kong.Context, message string) string {
 func vars() kong.Vars {
 	all := demoVars()
 	maps.Copy(all, proxyVars())
+	maps.Copy(all, labVars())
 	return all
 }
 

@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"math/rand/v2"
+	"slices"
+
+	"github.com/belfry-go/belfry/load"
+)
+
+// A Server is what answers.
+type Server struct {
+	// Latency is how long a request takes, in µs, when the server is well. It is worked on alone if Queue, first come first
+	// served; else nothing else in flight matters.
+	Latency func(*rand.Rand) float64
+	Queue   bool
+	// Lost is how many requests get no answer, the first ones.
+	Lost int
+	// Windows are times when the server is not well. The first that is open counts.
+	Windows []Window
+	// Here is when clients know of the server. Nil means always.
+	Here []Span
+}
+
+// A Span is the time from From until before Until.
+type Span struct{ From, Until int64 }
+
+func (s Span) has(now int64) bool { return s.From <= now && now < s.Until }
+
+// A Window is a time when a server is not well.
+type Window struct {
+	Span
+	// Slow is how many times longer requests take that are begun now. 0 means once.
+	Slow float64
+	// Fails is the share of requests that fail, after FailsIn µs.
+	Fails   float64
+	FailsIn float64
+	// Hangs says that all work stands still.
+	Hangs bool
+}
+
+type server struct {
+	Server
+	inside int   // requests that are with it
+	free   int64 // when the queue will be empty
+}
+
+// serve returns when a request that comes now is over, and how.
+func (s *server) serve(now int64, random *rand.Rand) (at int64, class load.Class) {
+	begins := now
+	if s.Queue {
+		begins = max(now, s.free)
+	}
+	took, class := s.work(begins, random)
+	if s.Lost > 0 {
+		s.Lost--
+		return 2 * Never, load.Success
+	}
+	ends := s.delayed(begins, begins+took)
+	if s.Queue {
+		s.free = ends
+	}
+	return ends, class
+}
+
+// work returns how long a request takes that is begun now. It draws the same numbers whatever the windows are, so
+// that one server's trouble changes nothing for the others.
+func (s *server) work(now int64, random *rand.Rand) (took int64, class load.Class) {
+	latency := s.Latency(random)
+	for i := range s.Windows {
+		w := &s.Windows[i]
+		if !w.has(now) || w.Hangs {
+			continue
+		}
+		if w.Fails > 0 && (w.Fails >= 1 || random.Float64() < w.Fails) {
+			return int64(w.FailsIn + 0.5), load.Failure
+		}
+		if w.Slow > 0 {
+			latency *= w.Slow
+		}
+		break
+	}
+	return int64(latency + 0.5), load.Success
+}
+
+// delayed returns when work is over that would be at ends, if it did not stand still in between.
+func (s *server) delayed(begins, ends int64) int64 {
+	for i := range s.Windows {
+		w := &s.Windows[i]
+		if w.Hangs && begins < w.Until && ends > w.From {
+			ends += w.Until - max(begins, w.From)
+		}
+	}
+	return ends
+}
+
+// A change is a server that comes or goes.
+type change struct {
+	at     int64
+	server int32
+	leaves bool
+}
+
+func changesOf(servers []Server) []change {
+	var all []change
+	for i, s := range servers {
+		here := s.Here
+		if here == nil {
+			here = []Span{{0, Never}}
+		}
+		for _, span := range here {
+			all = append(all, change{span.From, int32(i), false}, change{span.Until, int32(i), true})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b change) int {
+		if a.at < b.at {
+			return -1
+		}
+		if a.at > b.at {
+			return 1
+		}
+		return 0
+	})
+	return all
+}

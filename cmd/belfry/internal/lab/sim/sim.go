@@ -1,0 +1,275 @@
+// Package sim sends requests through the code that balancers run, in virtual time: package pick chooses, package load says what an
+// endpoint costs. There is no clock and no goroutine, and three random sources (when requests come, how long they
+// take, what is drawn), so that a run is determined by its seed and all policies meet the same requests.
+//
+// Times are microseconds since the run began, in an int64.
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/belfry-go/belfry/internal/pick"
+	"github.com/belfry-go/belfry/load"
+)
+
+// Units of time.
+const (
+	Millisecond = int64(1000)
+	Second      = 1000 * Millisecond
+	// Never is later than all that happens.
+	Never = math.MaxInt64 / 4
+)
+
+// Config is what is simulated: servers, clients that know only of their own requests, and when requests come.
+type Config struct {
+	Servers []Server
+	// Clients is how many there are; 0 means one. Each request comes from one of them at random.
+	Clients int
+	// Rate is how many requests come per second, all clients together, at random times; or at equal distances if Even.
+	Rate float64
+	Even bool
+	// Concurrency is how many requests are in flight always, in place of a Rate: whoever is answered asks again. They end
+	// after so many Requests.
+	Concurrency, Requests int
+	// Horizon is when the last request comes, for a Rate.
+	Horizon int64
+	// Timeout is when a caller leaves. 0 means never.
+	Timeout int64
+	// Streams is how many responses each client has open at each server from the beginning on: their calls were
+	// answered, and they stay in flight.
+	Streams []int
+
+	Policy Policy
+	Seed   uint64
+}
+
+// A Request is what became of one.
+type Request struct {
+	At      int64
+	Latency int64 // Never or more: it got no answer
+	Server  int32
+	Class   load.Class
+}
+
+// Answered reports whether the request ever came back.
+func (r Request) Answered() bool { return r.Latency < Never }
+
+// Run returns all requests, in the order of their coming.
+func Run(cfg Config) []Request {
+	w := newWorld(cfg)
+	if cfg.Concurrency > 0 {
+		w.closed()
+	} else {
+		w.open()
+	}
+	return w.requests
+}
+
+// A world is one run.
+type world struct {
+	cfg      Config
+	arrivals *rand.Rand
+	service  *rand.Rand
+	source   rand.Source // what is drawn to choose
+
+	servers  []server
+	clients  []client
+	events   events
+	calls    []call
+	unused   []int32
+	changes  []change
+	requests []Request
+}
+
+// A client has its own view of the servers.
+type client struct {
+	fleet load.Fleet
+	set   []*pick.Endpoint
+	ends  []*endpoint // of the same indexes
+	turn  int
+}
+
+type endpoint struct {
+	pick.Endpoint
+	load   load.Endpoint
+	server int32
+}
+
+// A call is one in flight.
+type call struct {
+	endpoint *endpoint
+	mark     load.Mark
+	class    load.Class
+}
+
+// One source for each purpose: so one more draw here moves nothing there.
+const (
+	seedArrivals = iota + 1
+	seedService
+	seedPicks
+)
+
+func newWorld(cfg Config) *world {
+	cfg.Clients = max(cfg.Clients, 1)
+	w := &world{
+		cfg:      cfg,
+		arrivals: rand.New(rand.NewPCG(cfg.Seed, seedArrivals)),
+		service:  rand.New(rand.NewPCG(cfg.Seed, seedService)),
+		source:   rand.NewPCG(cfg.Seed, seedPicks),
+		servers:  make([]server, len(cfg.Servers)),
+		clients:  make([]client, cfg.Clients),
+		changes:  changesOf(cfg.Servers),
+	}
+	for i, s := range cfg.Servers {
+		w.servers[i].Server = s
+	}
+	w.requests = make([]Request, 0, max(cfg.Requests, int(cfg.Rate*float64(cfg.Horizon)/1e6*1.02)))
+	metric := cfg.Policy.metric(w)
+	for i := range w.clients {
+		w.clients[i].fleet = metric.Fleet()
+		w.clients[i].turn = -1
+	}
+	w.change(0)
+	w.openStreams()
+	return w
+}
+
+// open lets requests come by rate.
+func (w *world) open() {
+	gap := 1e6 / w.cfg.Rate
+	for at := 0.0; ; {
+		if w.cfg.Even {
+			at += gap
+		} else {
+			at += w.arrivals.ExpFloat64() * gap
+		}
+		now := int64(at)
+		if now >= w.cfg.Horizon {
+			return
+		}
+		w.finish(now)
+		w.change(now)
+		w.send(now, w.anyClient())
+	}
+}
+
+// closed keeps a number of requests in flight.
+func (w *world) closed() {
+	for range min(w.cfg.Concurrency, w.cfg.Requests) {
+		w.send(0, w.anyClient())
+	}
+	for w.events.len() > 0 && len(w.requests) < w.cfg.Requests {
+		now := w.end()
+		w.change(now)
+		w.send(now, w.anyClient())
+	}
+}
+
+func (w *world) anyClient() *client {
+	if len(w.clients) == 1 {
+		return &w.clients[0]
+	}
+	return &w.clients[w.arrivals.IntN(len(w.clients))]
+}
+
+// finish lets all calls come back that do so until now.
+func (w *world) finish(now int64) {
+	for w.events.len() > 0 && w.events.first().at <= now {
+		w.end()
+	}
+}
+
+// end lets the next call come back, and returns when that is.
+func (w *world) end() int64 {
+	e := w.events.pop()
+	c := &w.calls[e.call]
+	w.servers[c.endpoint.server].inside--
+	c.endpoint.load.End(e.at, c.mark, c.class)
+	c.endpoint.Finish()
+	w.unused = append(w.unused, e.call)
+	return e.at
+}
+
+// send gives a request of c to one of the servers.
+func (w *world) send(now int64, c *client) {
+	i := w.cfg.Policy.choose(w, c, now)
+	if i == pick.None {
+		w.requests = append(w.requests, Request{At: now, Server: -1, Class: load.Failure})
+		return
+	}
+	ep := c.ends[i]
+	ep.Hold()
+	ep.Begin()
+	mark := ep.load.Start(now)
+	s := &w.servers[ep.server]
+	s.inside++
+	at, class := s.serve(now, w.service)
+	if t := w.cfg.Timeout; t > 0 && at-now > t {
+		at, class = now+t, load.Cancelled
+	}
+	w.requests = append(w.requests, Request{At: now, Latency: at - now, Server: ep.server, Class: class})
+	if at < Never {
+		w.events.push(at, w.keep(call{ep, mark, class}))
+	}
+}
+
+// keep returns the place of c among the calls in flight.
+func (w *world) keep(c call) int32 {
+	if last := len(w.unused) - 1; last >= 0 {
+		place := w.unused[last]
+		w.unused = w.unused[:last]
+		w.calls[place] = c
+		return place
+	}
+	w.calls = append(w.calls, c)
+	return int32(len(w.calls) - 1)
+}
+
+func (w *world) openStreams() {
+	for i, n := range w.cfg.Streams {
+		for c := range w.clients {
+			ep := w.clients[c].ends[i]
+			for range n {
+				ep.Hold()
+				ep.Begin()
+				ep.load.End(0, ep.load.Start(0), load.Success)
+			}
+		}
+	}
+}
+
+// change lets servers come and go that do so until now.
+func (w *world) change(now int64) {
+	for len(w.changes) > 0 && w.changes[0].at <= now {
+		next := w.changes[0]
+		w.changes = w.changes[1:]
+		for i := range w.clients {
+			if next.leaves {
+				w.clients[i].leave(next.server)
+			} else {
+				w.clients[i].join(next.server, next.at)
+			}
+		}
+	}
+}
+
+func (c *client) join(server int32, now int64) {
+	ep := &endpoint{server: server, load: c.fleet.Join(strconv.Itoa(int(server)), now)}
+	ep.Init(ep.load)
+	c.ends = append(c.ends, ep)
+	c.set = append(c.set, &ep.Endpoint)
+}
+
+func (c *client) leave(server int32) {
+	for i, ep := range c.ends {
+		if ep.server == server {
+			ep.load.Leave()
+			ep.Retire()
+			c.ends = append(c.ends[:i:i], c.ends[i+1:]...)
+			c.set = append(c.set[:i:i], c.set[i+1:]...)
+			return
+		}
+	}
+}
