@@ -8,6 +8,7 @@ import (
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/buffer"
 	"github.com/belfry-go/belfry/limit"
+	"github.com/belfry-go/belfry/shed"
 	"github.com/belfry-go/belfry/stack"
 	"github.com/belfry-go/belfry/timeout"
 )
@@ -30,9 +31,10 @@ func NewServerStack() ServerStack {
 	return ServerStack{stack: stack.New[Exchange, Exchange]().Semantics(ServerSemantics())}
 }
 
-// LoadShed adds a layer that refuses a request exactly when what is inside is not ready now; see package shed.
-func (s ServerStack) LoadShed() ServerStack {
-	s.stack = s.stack.LoadShed()
+// LoadShed adds a layer that refuses a request exactly when what is inside is not ready now, with at most one Config; see
+// package shed.
+func (s ServerStack) LoadShed(cfg ...shed.Config) ServerStack {
+	s.stack = s.stack.LoadShed(cfg...)
 	return s
 }
 
@@ -43,10 +45,10 @@ func (s ServerStack) Buffer(bound int, cfg ...buffer.Config) ServerStack {
 	return s
 }
 
-// ConcurrencyLimit adds a limit of n requests at a time; see package limit. A request holds its place until its handler
-// returns, whoever has answered it by then. Each Handler has a Limiter of its own.
-func (s ServerStack) ConcurrencyLimit(n int) ServerStack {
-	s.stack = s.stack.ConcurrencyLimit(n)
+// ConcurrencyLimit adds a limit of n requests at a time, with at most one Config; see package limit. A request holds its place
+// until its handler returns, whoever has answered it by then. Each Handler has a Limiter of its own.
+func (s ServerStack) ConcurrencyLimit(n int, cfg ...limit.Config) ServerStack {
+	s.stack = s.stack.ConcurrencyLimit(n, cfg...)
 	return s
 }
 
@@ -69,15 +71,26 @@ func (s ServerStack) Limiter(l *limit.Limiter) ServerStack {
 // If something was written by then, only the context ends, and the handler decides. A connection that was hijacked has no
 // deadline any more. Informational responses (1xx) are not counted as written.
 //
+// It takes at most one Config, of which it reads OnTimeout: that is told of a request that the deadline has failed, when its call is
+// over. Wait and Stream are refused: the one is for who acquires and calls apart, and a handler has no response that outlives it.
+//
 // Over HTTP/1 the connection of a 504 is closed, lest the next request on it waits for the handler of this one. Over HTTP/2
 // the client has the whole answer at the deadline too, but the stream ends with the handler: net/http has no way to end it earlier.
-func (s ServerStack) Timeout(d time.Duration) ServerStack {
-	if timeout.Validate(d, timeout.Config{}) != nil {
-		s.stack = s.stack.Timeout(d) // knows what to say, and where
+func (s ServerStack) Timeout(d time.Duration, cfg ...timeout.Config) ServerStack {
+	if len(cfg) > 1 || timeout.Validate(d, timeout.Config{}) != nil {
+		s.stack = s.stack.Timeout(d, cfg...) // knows what to say, and where
 		return s
 	}
+	var told func(error)
+	for _, c := range cfg {
+		if c.Wait || c.Stream {
+			s.stack = s.stack.Fail("timeout", errors.New("wait and stream must be false before a handler"))
+			return s
+		}
+		told = c.OnTimeout
+	}
 	s.watched, s.bounded = true, true
-	s.stack = s.stack.Layer("timeout("+d.String()+")", func(inner exchanger) exchanger { return &bound{inner, d} })
+	s.stack = s.stack.Layer("timeout("+d.String()+")", func(inner exchanger) exchanger { return &bound{inner, d, told} })
 	return s
 }
 

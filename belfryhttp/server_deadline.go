@@ -13,8 +13,9 @@ import (
 // A bound is the layer of [ServerStack.Timeout]. Package timeout cannot do this: here the deadline is answered before the
 // context ends, lest a handler that heeds it answers first, and a connection that is hijacked has no deadline any more.
 type bound struct {
-	inner exchanger
-	d     time.Duration
+	inner     exchanger
+	d         time.Duration
+	onTimeout func(error) // may be nil
 }
 
 var _ exchanger = (*bound)(nil)
@@ -25,7 +26,11 @@ func (b *bound) Release(permit belfry.Permit)                       { b.inner.Re
 func (b *bound) Call(ctx context.Context, permit belfry.Permit, x Exchange) (Exchange, error) {
 	own, d := newDeadline(ctx, b.d, x.guard)
 	defer d.stop()
-	return b.inner.Call(own, permit, x)
+	x, err := b.inner.Call(own, permit, x)
+	if err != nil && b.onTimeout != nil && errors.Is(d.ended(), timeout.Err) {
+		b.onTimeout(err)
+	}
+	return x, err
 }
 
 // A deadline ends a handler's context at a time, or with the caller's. The handler's context is one of the standard library's, so that

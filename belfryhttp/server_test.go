@@ -400,7 +400,7 @@ func TestBoundContract(t *testing.T) {
 	for _, d := range []time.Duration{time.Hour, 50 * time.Millisecond} {
 		t.Run(d.String(), func(t *testing.T) {
 			belfrytest.TestLayer(t, func(_ testing.TB, inner belfry.Service[int, int]) (belfry.Service[int, int], func()) {
-				return numbered(&bound{exchanges{inner}, d}), nil
+				return numbered(&bound{exchanges{inner}, d, nil}), nil
 			}, belfrytest.TimesOut)
 		})
 	}

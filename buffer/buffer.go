@@ -11,8 +11,10 @@ import (
 
 // A Service is a service behind a waiting room. The package documentation says what it does.
 type Service[Req, Res any] struct {
-	inner belfry.Service[Req, Res]
-	room  room
+	inner    belfry.Service[Req, Res]
+	room     room
+	onAdmit  func(waited time.Duration)
+	onReject func(err error)
 }
 
 // New returns inner behind a room of bound seats. It panics with the error of [Validate] if there is one.
@@ -20,7 +22,10 @@ func New[Req, Res any](inner belfry.Service[Req, Res], bound int, cfg Config) *S
 	if err := Validate(bound, cfg); err != nil {
 		panic(err)
 	}
-	s := &Service[Req, Res]{inner: inner, room: room{bound: bound, order: cfg.Order, maxWait: cfg.MaxWait}}
+	s := &Service[Req, Res]{
+		inner: inner, room: room{bound: bound, order: cfg.Order, maxWait: cfg.MaxWait},
+		onAdmit: cfg.OnAdmit, onReject: cfg.OnReject,
+	}
 	s.room.codel.target, s.room.codel.interval = cfg.codel()
 	return s
 }
@@ -39,16 +44,30 @@ var _ belfry.Service[int, int] = (*Service[int, int])(nil)
 
 // Acquire takes a seat, waiting for one if the room is full. It fails with a [belfry.Rejection] if there is none in time.
 func (s *Service[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
-	return belfry.Permit{}, s.room.sit(ctx)
+	err := s.room.sit(ctx)
+	if err != nil {
+		s.refused(err)
+	}
+	return belfry.Permit{}, err
 }
 
 // Call waits on its seat until the inner service has a permit, and calls it. It fails with a [belfry.Rejection] if there is
 // none in time.
 func (s *Service[Req, Res]) Call(ctx context.Context, _ belfry.Permit, req Req) (Res, error) {
-	permit, err := s.enter(ctx)
+	var since time.Time
+	if s.onAdmit != nil {
+		since = time.Now()
+	}
+	permit, how, err := s.enter(ctx)
 	if err != nil {
+		if how != failed {
+			s.refused(err)
+		}
 		var none Res
 		return none, err
+	}
+	if s.onAdmit != nil {
+		s.admitted(permit, since)
 	}
 	return s.inner.Call(ctx, permit, req)
 }
@@ -93,11 +112,29 @@ type Stats struct {
 func (s *Service[Req, Res]) Stats() Stats { return s.room.stats() }
 
 // enter turns the caller's seat into a permit of the inner service. The seat is free afterwards, whatever happens.
-func (s *Service[Req, Res]) enter(ctx context.Context) (permit belfry.Permit, err error) {
-	how := failed
+func (s *Service[Req, Res]) enter(ctx context.Context) (permit belfry.Permit, how outcome, err error) {
+	how = failed
 	defer func() { s.room.stand(how) }()
-	permit, how, err = s.admit(ctx)
-	return permit, err
+	return s.admit(ctx)
+}
+
+// admitted tells that a call has permit, which goes back if that does not return.
+func (s *Service[Req, Res]) admitted(permit belfry.Permit, since time.Time) {
+	told := false
+	defer func() {
+		if !told {
+			s.inner.Release(permit)
+		}
+	}()
+	s.onAdmit(time.Since(since))
+	told = true
+}
+
+// refused tells that a caller was turned away.
+func (s *Service[Req, Res]) refused(err error) {
+	if s.onReject != nil {
+		s.onReject(err)
+	}
 }
 
 // admit asks the inner service at once, unless that overtakes somebody in line; else it gets in line, unless it is a hedge.

@@ -55,6 +55,18 @@ type Config struct {
 	// Interval is how long the line must not have been empty for the room to be overloaded, and the longest that a call
 	// waits which gets in line before. Zero means DefaultInterval. Only CoDel uses it.
 	Interval time.Duration
+
+	// OnAdmit is told when a call has a permit of the inner service, with how long it took to get one, the wait for a seat
+	// not included. Nil means nobody.
+	//
+	// Both hooks are called by the caller's goroutine, so by several at once, without a lock, when the seat is free again and
+	// the next in line has its turn: they may use the room, even close it, and must not wait for long. A panic in one passes to
+	// the caller, and leaves nothing reserved. Without hooks they cost nothing.
+	OnAdmit func(waited time.Duration)
+
+	// OnReject is told of each caller that the room turns away, also because its context has ended, with the error that it
+	// gets, which holds a [belfry.Rejection]. What the inner service refuses is not among them. Nil means nobody.
+	OnReject func(err error)
 }
 
 // Validate says whether [New] takes bound and cfg: bound is at least 1, cfg.Order is one of the three, no duration is

@@ -40,7 +40,9 @@ var _ belfry.Service[int, int] = (*Concurrency[int, int])(nil)
 // Acquire takes a place, then acquires the inner service. It fails with a [belfry.Rejection] if there is no place in
 // time, else as the inner service does.
 func (c *Concurrency[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
-	if err := c.limiter.acquire(ctx); err != nil {
+	waited, err := c.limiter.acquire(ctx)
+	if err != nil {
+		c.limiter.refused(err)
 		return belfry.Permit{}, err
 	}
 	granted := false
@@ -49,6 +51,7 @@ func (c *Concurrency[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, err
 			c.limiter.release()
 		}
 	}()
+	c.limiter.admitted(waited)
 	permit, err := c.inner.Acquire(ctx)
 	granted = err == nil
 	return permit, err

@@ -1,4 +1,4 @@
-// Package limit bounds how much goes on at once.
+// Package limit bounds how much goes on at once, and how often something begins.
 //
 // [Concurrency] lets at most so many calls of a service be in flight as its [Limiter] has places. It is ready when a
 // place is free and the inner service is ready: Acquire takes a place first, waiting for it in a line that is served
@@ -10,4 +10,23 @@
 // A permit holds a place from Acquire on, also while the inner service keeps Acquire waiting. So a Limiter that several
 // stacks share belongs innermost, in one global order: further out, callers who wait for one stack's servers would
 // keep places from another's.
+//
+// # Rates
+//
+// [Rate] lets reservations be made at the rate of its [RateLimiter]: in any span of time, no more than the burst and what the
+// span brings. There are no periods that begin anew, and so no double burst where two of them meet. It is ready when a
+// token is there that no waiter is due to get, and the inner service is ready. Acquire takes a token first, waiting for it in a line
+// that is served first come, first served, each when its token is due, and then acquires the inner service. Nobody holds
+// a token in advance: when a waiter's context ends it leaves at once, and those behind it move up. With a burst of 1 the
+// pause between two tokens is never shorter than the rate says, so that a timer's lateness is lost; any larger burst makes
+// up for it.
+//
+// What is limited are reservations. A call may begin long after its Acquire, so calls that were reserved at the rate can
+// begin together: permits that were held, or callers that had to wait for the inner service. Where calls themselves are to
+// be spread, put the layer innermost and do not hold permits. A reservation that comes to nothing gives its token
+// back: if the inner service refuses, unless the bucket has been full since, when time has replaced the token
+// already; on Release, up to a burst in any span that a burst takes to come, since nobody remembers how old a permit is. A refusal
+// is a [belfry.Rejection] of the layer "rate", and its RetryAfter is when a call may go that comes behind all who wait.
+//
+// The algorithm is the generic cell rate algorithm (ITU-T I.371), on whole numbers.
 package limit

@@ -3,6 +3,7 @@ package limit_test
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/limit"
@@ -39,4 +40,27 @@ func ExampleLimiter_Resize() {
 	// <nil>
 	// limit: concurrency must be at least 0, got -1
 	// 64
+}
+
+func ExampleNewRate() {
+	limiter := limit.NewRateLimiter(10, time.Hour, limit.RateConfig{Burst: 2})
+	svc := limit.NewRate(belfry.Of(func(_ context.Context, name string) (string, error) {
+		return "hello, " + name, nil
+	}), limiter)
+
+	ctx := context.Background()
+	fmt.Println(belfry.TryDo(ctx, svc, "Ada"))
+
+	// A reservation takes a token, and gives it back if it comes to nothing.
+	r, _ := belfry.Reserve(ctx, svc)
+	_, err := belfry.TryDo(ctx, svc, "Grace")
+	fmt.Println("in", belfry.RetryAfter(err).Round(time.Minute))
+	r.Release()
+	fmt.Println(belfry.TryDo(ctx, svc, "Grace"))
+	fmt.Println("free:", limiter.Stats().Free)
+	// Output:
+	// hello, Ada <nil>
+	// in 6m0s
+	// hello, Grace <nil>
+	// free: 0
 }

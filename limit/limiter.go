@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/internal/queue"
@@ -17,6 +18,20 @@ func ValidateConcurrency(n int) error {
 		return fmt.Errorf("limit: concurrency must be at least 0, got %d", n)
 	}
 	return nil
+}
+
+// Config says who is told what a [Limiter] decides. The zero Config tells nobody, at no cost.
+//
+// Hooks are called by the caller's goroutine, so by several at once, and without a lock: they may ask for Stats and Resize
+// the Limiter. The caller waits for them, with the place that it has, so they must not wait for long, least of all for a
+// place. A panic in one passes to the caller, and leaves nothing reserved.
+type Config struct {
+	// OnAdmit is told when a caller has got a place, before the inner service is acquired, with how long that took: 0 if
+	// there was one. Nil means nobody.
+	OnAdmit func(waited time.Duration)
+	// OnReject is told of each caller that gets no place, with the error that it gets, which holds a [belfry.Rejection]. Who asks
+	// under [belfry.NoWait] may ask again: a buffer does so for each call that then queues. Nil means nobody.
+	OnReject func(err error)
 }
 
 // A Limiter is a number of places for calls. It may be shared by services of different types, and its size changed while
@@ -32,15 +47,20 @@ type Limiter struct {
 	rejected, cancelled uint64
 
 	started atomic.Uint64 // calls that have begun; Stats reads it after ended, so that it never lags behind
+	cfg     Config
 }
 
-// NewLimiter returns a Limiter with n places. No place means that nobody is admitted, until a Resize. It panics with the
-// error of [ValidateConcurrency] if there is one.
-func NewLimiter(n int) *Limiter {
+// NewLimiter returns a Limiter with n places, and at most one Config. No place means that nobody is admitted, until a
+// Resize. It panics with the error of [ValidateConcurrency] if there is one.
+func NewLimiter(n int, cfg ...Config) *Limiter {
 	if err := ValidateConcurrency(n); err != nil {
 		panic(err)
 	}
-	return &Limiter{limit: n}
+	l := &Limiter{limit: n}
+	if len(cfg) > 0 {
+		l.cfg = cfg[0]
+	}
+	return l
 }
 
 // Resize changes the number of places to n, or fails with the error of [ValidateConcurrency]. More places go to waiters at
@@ -93,21 +113,43 @@ func (l *Limiter) Stats() Stats {
 	}
 }
 
-// acquire takes a place, waiting for it as long as ctx allows. Its error is a Rejection.
-func (l *Limiter) acquire(ctx context.Context) error {
+// acquire takes a place, waiting for it as long as ctx allows, and says how long that was, if somebody wants to know. Its
+// error is a Rejection.
+func (l *Limiter) acquire(ctx context.Context) (waited time.Duration, err error) {
 	if l.take() {
-		return nil
+		return 0, nil
 	}
 	ended := ctx.Err() // not under the lock
 	w, err := l.join(ended)
 	if w == nil {
-		return err
+		return 0, err
+	}
+	var since time.Time
+	if l.cfg.OnAdmit != nil {
+		since = time.Now()
 	}
 	select {
 	case <-w.Handed():
-		return nil
 	case <-ctx.Done():
-		return l.leave(w, ctx.Err())
+		err = l.leave(w, ctx.Err())
+	}
+	if err == nil && l.cfg.OnAdmit != nil {
+		waited = time.Since(since)
+	}
+	return waited, err
+}
+
+// admitted tells that a caller has a place, which the caller of admitted gives back if that panics.
+func (l *Limiter) admitted(waited time.Duration) {
+	if l.cfg.OnAdmit != nil {
+		l.cfg.OnAdmit(waited)
+	}
+}
+
+// refused tells that a caller has none.
+func (l *Limiter) refused(err error) {
+	if l.cfg.OnReject != nil {
+		l.cfg.OnReject(err)
 	}
 }
 

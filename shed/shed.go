@@ -21,20 +21,33 @@ import (
 // its numbers. Errors that are no question of waiting, such as [belfry.ErrClosed], pass unchanged.
 var Err error = notReady{}
 
+// Config says who is told what a [Service] refuses. The zero Config tells nobody, at no cost.
+type Config struct {
+	// OnReject is told of each request that is refused here, with the error that its caller gets. It is called by the caller's
+	// goroutine, so by several at once, with nothing held: it may use the Service, and must not wait for long. A panic in it
+	// passes to the caller. Nil means nobody.
+	OnReject func(err error)
+}
+
 // A Service admits a request at once, or refuses it at once.
 type Service[Req, Res any] struct {
 	inner belfry.Service[Req, Res]
+	cfg   Config
 	shed  atomic.Uint64
 }
 
-// New returns inner without its waits. It adds no allocation to a call that is admitted.
-func New[Req, Res any](inner belfry.Service[Req, Res]) *Service[Req, Res] {
-	return &Service[Req, Res]{inner: inner}
+// New returns inner without its waits, with at most one Config. It adds no allocation to a call that is admitted.
+func New[Req, Res any](inner belfry.Service[Req, Res], cfg ...Config) *Service[Req, Res] {
+	s := &Service[Req, Res]{inner: inner}
+	if len(cfg) > 0 {
+		s.cfg = cfg[0]
+	}
+	return s
 }
 
 // Layer returns a layer that makes [New].
-func Layer[Req, Res any]() belfry.Layer[Req, Res] {
-	return func(inner belfry.Service[Req, Res]) belfry.Service[Req, Res] { return New(inner) }
+func Layer[Req, Res any](cfg ...Config) belfry.Layer[Req, Res] {
+	return func(inner belfry.Service[Req, Res]) belfry.Service[Req, Res] { return New(inner, cfg...) }
 }
 
 var _ belfry.Service[int, int] = (*Service[int, int])(nil)
@@ -42,12 +55,12 @@ var _ belfry.Service[int, int] = (*Service[int, int])(nil)
 // Acquire acquires the inner service without waiting.
 func (s *Service[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
 	if err := ctx.Err(); err != nil && !errors.Is(err, belfry.ErrNotReady) {
-		return belfry.Permit{}, &belfry.Rejection{Layer: "shed", Reason: "context done before the call", Err: err}
+		return belfry.Permit{}, s.refused(&belfry.Rejection{Layer: "shed", Reason: "context done before the call", Err: err})
 	}
 	permit, err := s.inner.Acquire(belfry.NoWait(ctx))
 	if err != nil && errors.Is(err, belfry.ErrNotReady) {
 		s.shed.Add(1)
-		err = refuse(err)
+		err = s.refused(refuse(err))
 	}
 	return permit, err
 }
@@ -68,6 +81,14 @@ type Stats struct {
 
 // Stats returns what the Service has counted.
 func (s *Service[Req, Res]) Stats() Stats { return Stats{Shed: s.shed.Load()} }
+
+// refused returns err after telling of it.
+func (s *Service[Req, Res]) refused(err error) error {
+	if s.cfg.OnReject != nil {
+		s.cfg.OnReject(err)
+	}
+	return err
+}
 
 // refuse marks err as refused here. What says who was not ready stays the first Rejection in it.
 func refuse(err error) error {

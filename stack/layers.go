@@ -13,10 +13,11 @@ import (
 	"github.com/belfry-go/belfry/timeout"
 )
 
-// LoadShed adds a [shed.Service]: it refuses exactly when what is inside it is not ready now.
-func (s Stack[Req, Res]) LoadShed() Stack[Req, Res] {
-	return s.add(step[Req, Res]{name: "load shed", wrap: func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
-		return shed.New(inner)
+// LoadShed adds a [shed.Service]: it refuses exactly when what is inside it is not ready now. It takes at most one Config.
+func (s Stack[Req, Res]) LoadShed(cfg ...shed.Config) Stack[Req, Res] {
+	c, err := only(cfg)
+	return s.add(step[Req, Res]{name: "load shed", err: err, wrap: func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
+		return shed.New(inner, c)
 	}})
 }
 
@@ -34,15 +35,16 @@ func (s Stack[Req, Res]) Buffer(bound int, cfg ...buffer.Config) Stack[Req, Res]
 	})
 }
 
-// ConcurrencyLimit adds a [limit.Concurrency] of n calls in flight. Each Build makes a Limiter of its own; see
-// [Stack.Limiter] for one to share.
-func (s Stack[Req, Res]) ConcurrencyLimit(n int) Stack[Req, Res] {
+// ConcurrencyLimit adds a [limit.Concurrency] of n calls in flight. It takes at most one Config. Each Build makes a Limiter of
+// its own; see [Stack.Limiter] for one to share.
+func (s Stack[Req, Res]) ConcurrencyLimit(n int, cfg ...limit.Config) Stack[Req, Res] {
+	c, err := only(cfg)
 	return s.add(step[Req, Res]{
 		name:     "concurrency limit",
 		settings: fmt.Sprint(n),
-		err:      limit.ValidateConcurrency(n),
+		err:      errors.Join(err, limit.ValidateConcurrency(n)),
 		wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
-			return limit.NewConcurrency(inner, limit.NewLimiter(n), st.sem)
+			return limit.NewConcurrency(inner, limit.NewLimiter(n, c), st.sem)
 		},
 	})
 }

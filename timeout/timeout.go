@@ -26,7 +26,7 @@ import (
 // matches [context.DeadlineExceeded].
 var Err error = expired{}
 
-// Config says what the duration bounds besides Call.
+// Config says what the duration bounds besides Call, and who is told.
 type Config struct {
 	// Wait makes the duration begin with Acquire and bound the wait in it too. A permit is then good until the
 	// deadline: a later Call is refused. False means that it begins with Call.
@@ -35,6 +35,11 @@ type Config struct {
 	// ends at the deadline with the cause Err. False means that the deadline is lifted when Call has returned a
 	// response, and the context lives until the response has ended.
 	Stream bool
+	// OnTimeout is told of each call and each wait that a deadline has failed, with the error that its caller gets, which
+	// matches Err. It is called by the caller's goroutine, so by several at once, without a lock and with nothing reserved: it
+	// may use the Service, and must not wait for long. A panic in it passes to the caller. A response whose reading ends at
+	// the deadline is not told of. Nil means nobody, and costs nothing.
+	OnTimeout func(err error)
 }
 
 // Validate says whether a Service can be made of d and cfg: d must be above 0.
@@ -102,7 +107,7 @@ func (s *Service[Req, Res]) wait(ctx context.Context, at time.Time) (belfry.Perm
 	permit, err := s.inner.Acquire(own)
 	if err != nil && own.caused(err) {
 		s.waits.Add(1)
-		err = &exceeded{"room", s.d, belfry.Refuse("timeout", err)}
+		err = s.expired(&exceeded{"room", s.d, belfry.Refuse("timeout", err)})
 	}
 	return permit, err
 }
@@ -119,7 +124,7 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 			s.calls.Add(1)
 			s.inner.Release(t.inner)
 			var none Res
-			return none, &belfry.Rejection{Layer: "timeout", Reason: "deadline passed before the call", Err: Err}
+			return none, s.expired(&belfry.Rejection{Layer: "timeout", Reason: "deadline passed before the call", Err: Err})
 		}
 		permit, at = t.inner, t.at
 	}
@@ -146,7 +151,7 @@ func (s *Service[Req, Res]) bounded(own *deadline, permit belfry.Permit, req Req
 	if err != nil {
 		if own.caused(err) {
 			s.calls.Add(1)
-			err = &exceeded{"answer", s.d, err}
+			err = s.expired(&exceeded{"answer", s.d, err})
 		}
 		return res, err
 	}
@@ -178,6 +183,14 @@ type Stats struct {
 
 // Stats returns what the Service has counted.
 func (s *Service[Req, Res]) Stats() Stats { return Stats{Calls: s.calls.Load(), Waits: s.waits.Load()} }
+
+// expired returns err after telling of it.
+func (s *Service[Req, Res]) expired(err error) error {
+	if s.cfg.OnTimeout != nil {
+		s.cfg.OnTimeout(err)
+	}
+	return err
+}
 
 // earlier reports whether ctx ends at the time at or before.
 func earlier(ctx context.Context, at time.Time) bool {
