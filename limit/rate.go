@@ -1,0 +1,65 @@
+package limit
+
+import (
+	"context"
+
+	"github.com/belfry-go/belfry"
+)
+
+// A Rate is a service that reservations of are made at the rate of a RateLimiter. The package documentation says what it
+// does. A successful call costs no allocation; a wait costs two, and one more of the first in line.
+type Rate[Req, Res any] struct {
+	inner   belfry.Service[Req, Res]
+	limiter *RateLimiter
+}
+
+// NewRate returns inner at the rate of limiter, which must not be nil.
+func NewRate[Req, Res any](inner belfry.Service[Req, Res], limiter *RateLimiter) *Rate[Req, Res] {
+	if limiter == nil {
+		panic(errNoRateLimiter)
+	}
+	return &Rate[Req, Res]{inner, limiter}
+}
+
+// RateLayer returns a layer that makes [NewRate]. All services that it wraps share limiter, which must not be nil.
+func RateLayer[Req, Res any](limiter *RateLimiter) belfry.Layer[Req, Res] {
+	if limiter == nil {
+		panic(errNoRateLimiter)
+	}
+	return func(inner belfry.Service[Req, Res]) belfry.Service[Req, Res] { return NewRate(inner, limiter) }
+}
+
+var _ belfry.Service[int, int] = (*Rate[int, int])(nil)
+
+// Acquire takes a token, then acquires the inner service, and gives the token back if that fails. It fails with a
+// [belfry.Rejection] if no token is due in time, which says when the next call may go, else as the inner service does.
+func (r *Rate[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
+	period, err := r.limiter.acquire(ctx)
+	if err != nil {
+		return belfry.Permit{}, err
+	}
+	granted := false
+	defer func() {
+		if !granted {
+			r.limiter.refund(period)
+		}
+	}()
+	permit, err := r.inner.Acquire(ctx)
+	granted = err == nil
+	return permit, err
+}
+
+// Call calls the inner service.
+func (r *Rate[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req Req) (Res, error) {
+	return r.inner.Call(ctx, permit, req)
+}
+
+// Release gives the token back, up to a burst of them in the time that a burst takes to come, after the inner service has
+// its permit back.
+func (r *Rate[Req, Res]) Release(permit belfry.Permit) {
+	defer r.limiter.release()
+	r.inner.Release(permit)
+}
+
+// Stats returns those of the RateLimiter, which other services may share.
+func (r *Rate[Req, Res]) Stats() RateStats { return r.limiter.Stats() }

@@ -1,0 +1,46 @@
+package limit_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/limit"
+)
+
+func BenchmarkRate(b *testing.B) {
+	plenty := func() *limit.RateLimiter {
+		return limit.NewRateLimiter(1_000_000_000, time.Second, limit.RateConfig{})
+	}
+	b.Run("one caller", func(b *testing.B) {
+		svc := limit.NewRate(belfry.Of(length), plenty())
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = belfry.Do(b.Context(), svc, "")
+		}
+	})
+	b.Run("many callers", func(b *testing.B) {
+		svc := limit.NewRate(belfry.Of(length), plenty())
+		b.ReportAllocs()
+		b.RunParallel(func(pb *testing.PB) {
+			for pb.Next() {
+				_, _ = belfry.Do(b.Context(), svc, "")
+			}
+		})
+	})
+	b.Run("a reservation", func(b *testing.B) {
+		svc := limit.NewRate(belfry.Of(length), plenty())
+		b.ReportAllocs()
+		for b.Loop() {
+			permit, _ := svc.Acquire(b.Context())
+			svc.Release(permit)
+		}
+	})
+	b.Run("too many, refused", func(b *testing.B) {
+		svc := limit.NewRate(belfry.Of(length), limit.NewRateLimiter(1, time.Hour, limit.RateConfig{}))
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = belfry.TryDo(b.Context(), svc, "")
+		}
+	})
+}
