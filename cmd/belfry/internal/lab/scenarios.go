@@ -10,9 +10,11 @@ import (
 // Scenarios returns all of them.
 func Scenarios() []Scenario {
 	return []Scenario{
-		slowMiddle(), fastFail(),
+		balls(), idle(), supermarket(),
+		slowMiddle(), tower76(), fastFail(),
 		fleetEqual(), fleetHalf(), fleetTenth(),
-		hang(), oneStuck(),
+		hang(), oneStuck(), streams(),
+		coldStart(), flapping(), rollingRestart(), outage(),
 	}
 }
 
@@ -77,6 +79,42 @@ func slowMiddle() Scenario {
 	}
 }
 
+func tower76() Scenario {
+	return Scenario{
+		Name: "tower-76", Unit: "ms", Policies: []string{"round-robin", "in-flight", "peak-ewma", sim.Default},
+		About: "ten servers up to 1, 10, 100 or 1000 ms, and always so many requests in flight, as in tower's example",
+		Parts: []Part{
+			{Name: "50", run: spread(50, 50_000, 1, 10, 10, 10, 10, 100, 100, 100, 100, 1000)},
+			{Name: "500", run: spread(500, 100_000, 1, 5, 10, 10, 10, 100, 100, 100, 500, 1000)},
+		},
+	}
+}
+
+// spread is servers whose latency is up to most ms each.
+func spread(concurrency, requests int, most ...int) func(sim.Policy, uint64) Outcome {
+	return func(p sim.Policy, seed uint64) Outcome {
+		servers := make([]sim.Server, len(most))
+		for i, m := range most {
+			servers[i].Latency = sim.UpTo(m)
+		}
+		all := sim.Run(sim.Config{Servers: servers, Concurrency: concurrency, Requests: requests, Policy: p, Seed: seed})
+		last := int64(0)
+		for _, r := range all {
+			last = max(last, r.At+r.Latency)
+		}
+		o := Outcome{Figures: []Figure{{"seconds", float64(last) / float64(second)}}}
+		l := sim.LatenciesOf(all, nil)
+		for _, q := range []struct {
+			name string
+			at   float64
+		}{{"p50", 0.5}, {"p90", 0.9}, {"p95", 0.95}, {"p99", 0.99}, {"p999", 0.999}} {
+			o.Figures = append(o.Figures, Figure{q.name, l.At(q.at) / ms})
+		}
+		o.Curve = curve(l, ms)
+		return o
+	}
+}
+
 func hang() Scenario {
 	return Scenario{
 		Name: "hang", Unit: "ms", Policies: usual,
@@ -122,94 +160,6 @@ func constant(n int, latency float64) []sim.Server {
 		servers[i].Latency = sim.Constant(latency * ms)
 	}
 	return servers
-}
-
-// The fleets are a hundred queues. Their figures are in service times, without the first tenth of the time.
-const (
-	fleetSize    = 100
-	fleetHorizon = 6000 * int64(unit)
-	fleetWarm    = fleetHorizon / 10
-)
-
-func fleet(clients int, at float64, slower func(i int) float64) func(sim.Policy, uint64) Outcome {
-	return func(p sim.Policy, seed uint64) Outcome {
-		servers := make([]sim.Server, fleetSize)
-		capacity := 0.0
-		for i := range servers {
-			mean := unit * slower(i)
-			servers[i] = sim.Server{Latency: sim.Exponential(mean), Queue: true}
-			capacity += 1e6 / mean
-		}
-		all := sim.Run(sim.Config{
-			Servers: servers, Clients: clients, Rate: at * capacity, Horizon: fleetHorizon, Policy: p, Seed: seed,
-		})
-		l := sim.LatenciesOf(all, from(fleetWarm))
-		return Outcome{
-			Figures: []Figure{{"mean", l.Mean() / unit}, {"p99", l.At(0.99) / unit}, {"p999", l.At(0.999) / unit}},
-			Curve:   curve(l, unit),
-		}
-	}
-}
-
-// fleetPolicies have a decay of ten service times too, where there is one.
-var fleetPolicies = []string{
-	"random", "round-robin", "in-flight", "peak-ewma", "peak-ewma/1s", sim.Default, "default/1s", "p2c-oracle", "jsq-oracle",
-}
-
-const serviceTimes = "service times"
-
-func fleetEqual() Scenario {
-	alike := func(int) float64 { return 1 }
-	return Scenario{
-		Name: "fleet-equal", Unit: serviceTimes, Policies: fleetPolicies,
-		About: "a hundred equal queues at 90 % load, and clients that know only of their own requests",
-		Parts: []Part{
-			{Name: "1", run: fleet(1, 0.9, alike), slow: true},
-			{Name: "10", run: fleet(10, 0.9, alike), slow: true},
-			{Name: "100", run: fleet(100, 0.9, alike), slow: true},
-		},
-	}
-}
-
-func fleetHalf() Scenario {
-	return Scenario{
-		Name: "fleet-half", Unit: serviceTimes, Policies: fleetPolicies,
-		About: "a hundred queues at 90 % load, of which half are two times slower; ten clients",
-		Parts: []Part{{slow: true, run: fleet(10, 0.9, func(i int) float64 { return float64(1 + i%2) })}},
-	}
-}
-
-func fleetTenth() Scenario {
-	return Scenario{
-		Name: "fleet-tenth", Unit: serviceTimes, Policies: fleetPolicies,
-		About: "a hundred queues at 70 % load, of which ten are ten times slower; ten clients",
-		Parts: []Part{{slow: true, run: fleet(10, 0.7, func(i int) float64 {
-			if i%10 == 0 {
-				return 10
-			}
-			return 1
-		})}},
-	}
-}
-
-func oneStuck() Scenario {
-	s := Scenario{
-		Name: "one-stuck", Unit: "ms", Policies: []string{"random", "in-flight", "peak-ewma", sim.Default},
-		About: "servers that take 20 ms; one request to one of them never comes back",
-	}
-	for _, c := range []struct {
-		name    string
-		servers int
-		rate    float64
-	}{{"2-at-20", 2, 20}, {"3-at-20", 3, 20}, {"10-at-20", 10, 20}, {"2-at-200", 2, 200}, {"3-at-200", 3, 200}, {"10-at-200", 10, 200}} {
-		s.Parts = append(s.Parts, Part{Name: c.name, run: func(p sim.Policy, seed uint64) Outcome {
-			servers := constant(c.servers, 20)
-			servers[0].Lost = 1
-			all := sim.Run(sim.Config{Servers: servers, Rate: c.rate, Horizon: 120 * second, Policy: p, Seed: seed})
-			return Outcome{Figures: []Figure{{"share", sim.Share(all, nil, to(0))}}}
-		}})
-	}
-	return s
 }
 
 func to(server int32) func(sim.Request) bool {

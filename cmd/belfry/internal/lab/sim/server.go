@@ -13,8 +13,8 @@ type Server struct {
 	// served; else nothing else in flight matters.
 	Latency func(*rand.Rand) float64
 	Queue   bool
-	// Lost is how many requests get no answer, the first ones.
-	Lost int
+	// Lost are times in which one request gets no answer, the first that comes.
+	Lost []Span
 	// Windows are times when the server is not well. The first that is open counts.
 	Windows []Window
 	// Here is when clients know of the server. Nil means always.
@@ -51,8 +51,7 @@ func (s *server) serve(now int64, random *rand.Rand) (at int64, class load.Class
 		begins = max(now, s.free)
 	}
 	took, class := s.work(begins, random)
-	if s.Lost > 0 {
-		s.Lost--
+	if s.loses(now) {
 		return 2 * Never, load.Success
 	}
 	ends := s.delayed(begins, begins+took)
@@ -62,8 +61,15 @@ func (s *server) serve(now int64, random *rand.Rand) (at int64, class load.Class
 	return ends, class
 }
 
-// work returns how long a request takes that is begun now. It draws the same numbers whatever the windows are, so
-// that one server's trouble changes nothing for the others.
+func (s *server) loses(now int64) bool {
+	if len(s.Lost) == 0 || !s.Lost[0].has(now) {
+		return false
+	}
+	s.Lost = s.Lost[1:]
+	return true
+}
+
+// work returns how long a request takes that is begun now, and how it ends.
 func (s *server) work(now int64, random *rand.Rand) (took int64, class load.Class) {
 	latency := s.Latency(random)
 	for i := range s.Windows {

@@ -49,7 +49,8 @@ type Config struct {
 type Request struct {
 	At      int64
 	Latency int64 // Never or more: it got no answer
-	Server  int32
+	Server  int32 // -1: there was none
+	Crowded int16 // how many servers had five requests or more when it came
 	Class   load.Class
 }
 
@@ -75,6 +76,7 @@ type world struct {
 	source   rand.Source // what is drawn to choose
 
 	servers  []server
+	crowded  int16 // servers with as many requests as a crowd, or more
 	clients  []client
 	events   events
 	calls    []call
@@ -185,7 +187,7 @@ func (w *world) finish(now int64) {
 func (w *world) end() int64 {
 	e := w.events.pop()
 	c := &w.calls[e.call]
-	w.servers[c.endpoint.server].inside--
+	w.leave(c.endpoint.server)
 	c.endpoint.load.End(e.at, c.mark, c.class)
 	c.endpoint.Finish()
 	w.unused = append(w.unused, e.call)
@@ -204,14 +206,30 @@ func (w *world) send(now int64, c *client) {
 	ep.Begin()
 	mark := ep.load.Start(now)
 	s := &w.servers[ep.server]
-	s.inside++
+	crowded := w.crowded
+	w.enter(ep.server)
 	at, class := s.serve(now, w.service)
 	if t := w.cfg.Timeout; t > 0 && at-now > t {
 		at, class = now+t, load.Cancelled
 	}
-	w.requests = append(w.requests, Request{At: now, Latency: at - now, Server: ep.server, Class: class})
+	w.requests = append(w.requests, Request{At: now, Latency: at - now, Server: ep.server, Crowded: crowded, Class: class})
 	if at < Never {
 		w.events.push(at, w.keep(call{ep, mark, class}))
+	}
+}
+
+// crowd is how many requests a server has that counts as crowded.
+const crowd = 5
+
+func (w *world) enter(i int32) {
+	if w.servers[i].inside++; w.servers[i].inside == crowd {
+		w.crowded++
+	}
+}
+
+func (w *world) leave(i int32) {
+	if w.servers[i].inside--; w.servers[i].inside == crowd-1 {
+		w.crowded--
 	}
 }
 
