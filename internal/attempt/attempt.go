@@ -120,3 +120,17 @@ func Hedge(ctx context.Context) context.Context {
 func IsHedge(ctx context.Context) bool {
 	return ctx.Value(hedgeKey{}) != nil
 }
+
+// Detach returns the values of ctx without what attempts tell each other, and without its end: for work that a call has
+// started, and that goes on without it. Such work is no attempt of the call's request, and has its own attempts to make.
+func Detach(ctx context.Context) context.Context { return detached{context.WithoutCancel(ctx)} }
+
+type detached struct{ context.Context }
+
+func (d detached) Value(key any) any {
+	switch key.(type) {
+	case setKey, hedgeKey, contextKey:
+		return nil
+	}
+	return d.Context.Value(key)
+}

@@ -88,6 +88,21 @@ func TestFinal(t *testing.T) {
 	}
 }
 
+func TestDetach(t *testing.T) {
+	type key struct{}
+	parent, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "v"))
+	ctx := &attempt.Context{Context: parent}
+	d := attempt.Detach(attempt.Hedge(ctx))
+	cancel()
+	attempt.Finalize(d)
+	if attempt.From(d) != nil || attempt.IsHedge(d) || ctx.Final() {
+		t.Error("it is still an attempt")
+	}
+	if d.Value(key{}) != "v" || d.Err() != nil || d.Done() != nil {
+		t.Error("a value was lost, or the end was not")
+	}
+}
+
 func Example() {
 	ctx := &attempt.Context{Context: context.Background()}
 	first, second := new(int), new(int)
