@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Semantics tells layers what a protocol means: the four things about requests and responses that no generic code can
+// Semantics tells layers what a protocol means: the five things about requests and responses that no generic code can
 // know. A stack is given them once, and so is a balancer; then limits, retries, breakers and balancing
 // agree on what failed and on when a call is over. The zero value fits plain calls. The functions have to be safe for
 // concurrent use, and should not block: calls wait for them.
@@ -17,6 +17,10 @@ type Semantics[Req, Res any] struct {
 
 	// Copy returns req for another attempt, and false if it cannot be sent twice. Nil means assignment.
 	Copy func(req Req) (Req, bool)
+
+	// Idempotent reports whether req may be carried out twice, as it may be when it is sent a second time before the
+	// first has failed. Nil means that every request may. (After a failure, Classify says whether another attempt does no harm.)
+	Idempotent func(req Req) bool
 
 	// Until arranges that done is called once when a streamed response has ended, and returns the response to
 	// pass on. It is asked only about calls without an error. done is not to be called twice: what it frees may be
@@ -99,6 +103,11 @@ func (s *Semantics[Req, Res]) Replay(req Req) (Req, bool) {
 		return req, true
 	}
 	return s.Copy(req)
+}
+
+// MayRepeat reports by Idempotent, or by its default, whether req may be carried out twice.
+func (s *Semantics[Req, Res]) MayRepeat(req Req) bool {
+	return s.Idempotent == nil || s.Idempotent(req)
 }
 
 // Streams reports whether a call may last longer than Call: only then is there a done function to make.
