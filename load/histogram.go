@@ -82,3 +82,10 @@ func (h *histogram) find(nth int32) float64 {
 	}
 	return math.Float64frombits(uint64(i+bucketBase) << bucketShift)
 }
+
+// count is how many are in the histogram.
+func (h *histogram) count() int64 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return int64(h.total)
+}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,6 +23,9 @@ import (
 // fleet, and counts against the endpoint: attempts until a success is one over the share of successes, where older
 // calls weigh less and a tenth of a success is taken for granted. A cancelled call is a lower bound, and one that was never sent
 // is nothing.
+//
+// An endpoint that was passed over for long is tried again, as if it cost what its peers do: from 1 s to 10 s after its latest
+// request, the later the slower it was. If that trial succeeds, older news is forgotten.
 //
 // A newcomer is taken to be like the median of its peers. Until its first answer, a second request to it costs ten times as
 // much; that ends by itself after ten medians, or 1 s if that is longer. While nobody in the fleet has answered yet, all are
@@ -80,6 +84,7 @@ func (p PeakEWMA) Fleet() Fleet {
 type peakFleet struct {
 	decay, initial float64
 	averages       histogram
+	starts         atomic.Int64 // of all endpoints
 }
 
 func (f *peakFleet) Timed() bool { return true }
@@ -129,8 +134,12 @@ type peak struct {
 	generation     uint64
 	first, last    int64 // the first start and the latest
 	started        bool
-	place          int  // in the fleet's histogram
-	gone           bool // from the fleet
+	turn           int64 // the fleet's starts at the latest
+	trial          int64 // the start of a trial
+	trying         bool  // that is not over
+	proven         int64 // the start of the latest that succeeded
+	place          int   // in the fleet's histogram
+	gone           bool  // from the fleet
 }
 
 // A bucket is a number of calls and the sum of their start times. In microseconds a sum has room for thousands of years
@@ -146,7 +155,7 @@ func (p *peak) Start(now int64) Mark {
 	if !p.started {
 		p.started, p.first, p.last = true, now, now
 	}
-	p.last = max(p.last, now)
+	p.begin(now)
 	p.current.add(now)
 	return Mark{Start: now, Generation: p.generation}
 }
@@ -155,10 +164,18 @@ func (p *peak) End(now int64, mark Mark, class Class) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle(mark, class)
+	trial := p.tried(mark)
+	if p.outdated(mark) {
+		return
+	}
 	took := float64(max(now-mark.Start, 0))
 	switch class {
 	case Success:
-		p.succeed(now, took)
+		if trial {
+			p.forget(now, took)
+		} else {
+			p.succeed(now, took)
+		}
 	case Failure:
 		p.fail(now, took)
 	case Cancelled:
@@ -224,11 +241,15 @@ func (p *peak) Cost(now int64, held int) float64 {
 	if !p.forgotten(now) {
 		level = max(level, p.evidence(now))
 	}
-	cost := max(level, minCost) * p.attempts(now) * float64(held+1)
-	if held > 0 && p.unproven(now) {
+	cost := max(level, minCost) * p.attempts(now)
+	switch {
+	case p.due(now):
+		typical, _ := p.fleet.typical()
+		cost = min(cost, typical)
+	case held > 0 && p.unproven(now):
 		cost *= newcomerFactor
 	}
-	return cost
+	return cost * float64(held+1)
 }
 
 // level is the average as it stands at now. Before the first answer it is what the fleet makes expect, falling since
