@@ -58,6 +58,26 @@ func (s ServerStack) Limiter(l *limit.Limiter) ServerStack {
 	return s
 }
 
+// RateLimit adds a rate of n requests in each period per, with at most one Config; see [limit.Rate]. Behind LoadShed, who would
+// have to wait is answered 429 with Retry-After. Each Handler has a RateLimiter of its own.
+func (s ServerStack) RateLimit(n int, per time.Duration, cfg ...limit.RateConfig) ServerStack {
+	s.stack = s.stack.RateLimit(n, per, cfg...)
+	return s
+}
+
+// RateLimiter adds a rate by a RateLimiter that the caller keeps, to share, to watch or to change its rate.
+func (s ServerStack) RateLimiter(l *limit.RateLimiter) ServerStack {
+	s.stack = s.stack.RateLimiter(l)
+	return s
+}
+
+// RateLimitPerKey adds a rate of n requests in each period per for each key, such as the client's address or its account, with at
+// most one Config; see [limit.RatePerKey]. What is too much is answered 429 with Retry-After at once.
+func (s ServerStack) RateLimitPerKey(n int, per time.Duration, key func(Exchange) string, cfg ...limit.KeyedConfig) ServerStack {
+	s.stack = s.stack.RateLimitPerKey(n, per, key, cfg...)
+	return s
+}
+
 // Timeout adds a deadline, d after a request has come so far, that is above 0. Innermost it bounds the handler; outside a
 // Buffer it bounds the wait in there as well. It does not bound what happens in Acquire: the line for a limit without a Buffer.
 //

@@ -28,5 +28,7 @@
 // already; on Release, up to a burst in any span that a burst takes to come, since nobody remembers how old a permit is. A refusal
 // is a [belfry.Rejection] of the layer "rate", and its RetryAfter is when a call may go that comes behind all who wait.
 //
+// [RatePerKey] is a rate for each key of a [KeyedLimiter]. It is late, for the request tells the key, and never queues.
+//
 // The algorithm is the generic cell rate algorithm (ITU-T I.371), on whole numbers.
 package limit

@@ -64,3 +64,21 @@ func ExampleNewRate() {
 	// hello, Grace <nil>
 	// free: 0
 }
+
+func ExampleNewRatePerKey() {
+	type order struct{ customer, item string }
+	limiter := limit.NewKeyedLimiter[string](1, time.Minute, limit.KeyedConfig{MaxKeys: 10_000})
+	svc := limit.NewRatePerKey(belfry.Of(func(_ context.Context, o order) (string, error) {
+		return o.item + " for " + o.customer, nil
+	}), limiter, func(o order) string { return o.customer })
+
+	ctx := context.Background()
+	fmt.Println(belfry.Do(ctx, svc, order{"Ada", "tea"}))
+	fmt.Println(belfry.Do(ctx, svc, order{"Grace", "tea"}))
+	_, err := belfry.Do(ctx, svc, order{"Ada", "cake"})
+	fmt.Println("Ada again in", belfry.RetryAfter(err).Round(time.Minute))
+	// Output:
+	// tea for Ada <nil>
+	// tea for Grace <nil>
+	// Ada again in 1m0s
+}

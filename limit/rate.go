@@ -34,8 +34,11 @@ var _ belfry.Service[int, int] = (*Rate[int, int])(nil)
 // Acquire takes a token, then acquires the inner service, and gives the token back if that fails. It fails with a
 // [belfry.Rejection] if no token is due in time, which says when the next call may go, else as the inner service does.
 func (r *Rate[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
-	period, err := r.limiter.acquire(ctx)
+	period, waited, err := r.limiter.acquire(ctx)
 	if err != nil {
+		if r.limiter.onReject != nil {
+			r.limiter.onReject(err)
+		}
 		return belfry.Permit{}, err
 	}
 	granted := false
@@ -44,6 +47,9 @@ func (r *Rate[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
 			r.limiter.refund(period)
 		}
 	}()
+	if r.limiter.onAdmit != nil {
+		r.limiter.onAdmit(waited)
+	}
 	permit, err := r.inner.Acquire(ctx)
 	granted = err == nil
 	return permit, err

@@ -22,3 +22,12 @@ func TestAllocsRate(t *testing.T) {
 		}
 	}
 }
+
+func TestAllocsRatePerKey(t *testing.T) {
+	ctx := t.Context()
+	l := limit.NewKeyedLimiter[string](1_000_000, time.Millisecond, limit.KeyedConfig{})
+	svc := limit.NewRatePerKey(belfry.Of(length), l, itself)
+	if n := testing.AllocsPerRun(200, func() { _, _ = belfry.Do(ctx, svc, "key") }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}

@@ -1,6 +1,7 @@
 package limit_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -41,6 +42,30 @@ func BenchmarkRate(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			_, _ = belfry.TryDo(b.Context(), svc, "")
+		}
+	})
+}
+
+func BenchmarkRatePerKey(b *testing.B) {
+	keys := make([]string, 10_000)
+	for i := range keys {
+		keys[i] = strconv.Itoa(i)
+	}
+	for _, n := range []int{1, 10_000} {
+		b.Run(strconv.Itoa(n)+" keys", func(b *testing.B) {
+			l := limit.NewKeyedLimiter[string](1_000_000_000, time.Second, limit.KeyedConfig{})
+			svc := limit.NewRatePerKey(belfry.Of(length), l, itself)
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				_, _ = belfry.Do(b.Context(), svc, keys[i%n])
+			}
+		})
+	}
+	b.Run("refused", func(b *testing.B) {
+		svc := limit.NewRatePerKey(belfry.Of(length), limit.NewKeyedLimiter[string](1, time.Hour, limit.KeyedConfig{}), itself)
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = belfry.Do(b.Context(), svc, "key")
 		}
 	})
 }

@@ -12,11 +12,17 @@ import (
 	"github.com/belfry-go/belfry/internal/queue"
 )
 
-// A RateConfig says what a rate does not say by itself.
+// A RateConfig says what a rate does not say by itself. Hooks are called as those of [Config] are.
 type RateConfig struct {
 	// Burst is how many calls may go at once after a quiet time, 1 to 1000000. 0 means as many as the rate lets go in
 	// one period.
 	Burst int
+	// OnAdmit is told when a caller has got its token, before the inner service is acquired, with how long that took: 0 if
+	// there was one. Nil means nobody.
+	OnAdmit func(waited time.Duration)
+	// OnReject is told of each caller that gets no token, with the error that it gets, which holds a [belfry.Rejection]. Nil
+	// means nobody.
+	OnReject func(err error)
 }
 
 const (
@@ -63,6 +69,9 @@ type RateLimiter struct {
 	back    window
 
 	admitted, rejected, cancelled, refunded uint64
+
+	onAdmit  func(time.Duration)
+	onReject func(error)
 }
 
 // NewRateLimiter returns a RateLimiter of n calls in each period per, with a full bucket. It panics with the error of
@@ -71,12 +80,13 @@ func NewRateLimiter(n int, per time.Duration, cfg RateConfig) *RateLimiter {
 	if err := ValidateRate(n, per, cfg); err != nil {
 		panic(err)
 	}
-	return &RateLimiter{rate: cfg.rate(n, per), bucket: gcra.Full()}
+	return &RateLimiter{rate: cfg.rate(n, per), bucket: gcra.Full(), onAdmit: cfg.OnAdmit, onReject: cfg.OnReject}
 }
 
-// Set changes the rate, or fails with the error of [ValidateRate]. Calls that have gone count on: what is missing from the
-// old burst is missing from the new one.
-func (l *RateLimiter) Set(n int, per time.Duration, cfg RateConfig) error {
+// Set changes the rate and the burst, or fails with the error of [ValidateRate]. Calls that have gone count on: what is
+// missing from the old burst is missing from the new one.
+func (l *RateLimiter) Set(n int, per time.Duration, burst int) error {
+	cfg := RateConfig{Burst: burst}
 	if err := ValidateRate(n, per, cfg); err != nil {
 		return err
 	}
@@ -126,23 +136,27 @@ func (l *RateLimiter) Stats() RateStats {
 	}
 }
 
-// acquire takes a token, waiting for it as long as ctx allows, and returns the period that it belongs to. Its error is a
-// Rejection.
-func (l *RateLimiter) acquire(ctx context.Context) (uint64, error) {
+// acquire takes a token, waiting for it as long as ctx allows, and returns the period that it belongs to, and how long that
+// was, if somebody wants to know. Its error is a Rejection.
+func (l *RateLimiter) acquire(ctx context.Context) (period uint64, waited time.Duration, err error) {
 	if period, ok := l.take(clock()); ok {
-		return period, nil
+		return period, 0, nil
 	}
 	ended := ctx.Err() // not under the lock
-	w, period, err := l.join(clock(), ended)
+	since := clock()
+	w, period, err := l.join(since, ended)
 	if w == nil {
-		return period, err
+		return period, 0, err
 	}
 	select {
-	case period := <-w.Handed():
-		return period, nil
+	case period = <-w.Handed():
 	case <-ctx.Done():
-		return l.leave(w, ctx.Err())
+		period, err = l.leave(w, ctx.Err())
 	}
+	if err == nil && l.onAdmit != nil {
+		waited = clock() - since
+	}
+	return period, waited, err
 }
 
 // take takes a token that is spoken for by no waiter.

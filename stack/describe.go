@@ -25,6 +25,18 @@ func describeBuffer(bound int, cfg buffer.Config) string {
 
 func describeLimiter(l *limit.Limiter) string { return fmt.Sprintf("%d, shared", l.Stats().Limit) }
 
+func describeRate(n int, per time.Duration, cfg limit.RateConfig) string {
+	words := []string{fmt.Sprintf("%d per %v", n, per)}
+	words = appendUnlessZero(words, "burst", cfg.Burst)
+	return strings.Join(words, ", ")
+}
+
+func describeKeyed(n int, per time.Duration, cfg limit.KeyedConfig) string {
+	words := []string{describeRate(n, per, limit.RateConfig{Burst: cfg.Burst})}
+	words = appendUnlessZero(words, "max keys", cfg.MaxKeys)
+	return strings.Join(words, ", ")
+}
+
 func describeTimeout(d time.Duration, cfg timeout.Config) string {
 	words := []string{d.String()}
 	if cfg.Wait {

@@ -63,6 +63,51 @@ func (s Stack[Req, Res]) Limiter(l *limit.Limiter) Stack[Req, Res] {
 	return s.add(st)
 }
 
+// RateLimit adds a [limit.Rate] of n calls in each period per. It takes at most one Config; without, the burst is n. Each
+// Build makes a RateLimiter of its own; see [Stack.RateLimiter] for one to share.
+func (s Stack[Req, Res]) RateLimit(n int, per time.Duration, cfg ...limit.RateConfig) Stack[Req, Res] {
+	c, err := only(cfg)
+	return s.add(step[Req, Res]{
+		name:     "rate limit",
+		settings: describeRate(n, per, c),
+		err:      errors.Join(err, limit.ValidateRate(n, per, c)),
+		wrap: func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
+			return limit.NewRate(inner, limit.NewRateLimiter(n, per, c))
+		},
+	})
+}
+
+// RateLimiter adds a [limit.Rate] over a RateLimiter that the caller keeps, to share, to watch or to change its rate.
+func (s Stack[Req, Res]) RateLimiter(l *limit.RateLimiter) Stack[Req, Res] {
+	st := step[Req, Res]{name: "rate limit", settings: "shared", rate: l}
+	if l == nil {
+		st.err = errors.New("rate limiter must not be nil")
+		return s.add(st)
+	}
+	st.wrap = func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
+		return limit.NewRate(inner, l)
+	}
+	return s.add(st)
+}
+
+// RateLimitPerKey adds a [limit.RatePerKey] of n calls in each period per for each key, which key tells of a request. It takes at most
+// one Config. Each Build makes a KeyedLimiter of its own. For keys that are no strings, or a KeyedLimiter to share, give
+// [limit.RatePerKeyLayer] to Layer.
+func (s Stack[Req, Res]) RateLimitPerKey(n int, per time.Duration, key func(Req) string, cfg ...limit.KeyedConfig) Stack[Req, Res] {
+	c, err := only(cfg)
+	if key == nil {
+		err = errors.Join(err, errors.New("key must not be nil"))
+	}
+	return s.add(step[Req, Res]{
+		name:     "rate limit per key",
+		settings: describeKeyed(n, per, c),
+		err:      errors.Join(err, limit.ValidateKeyed(n, per, c)),
+		wrap: func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
+			return limit.NewRatePerKey(inner, limit.NewKeyedLimiter[string](n, per, c), key)
+		},
+	})
+}
+
 // Timeout adds a [timeout.Service] that bounds calls by d, which is above 0. It takes at most one Config.
 func (s Stack[Req, Res]) Timeout(d time.Duration, cfg ...timeout.Config) Stack[Req, Res] {
 	c, err := only(cfg)

@@ -46,9 +46,10 @@ type Stack[Req, Res any] struct {
 // A step is one layer: how it reads, what is wrong with it, and how it wraps.
 type step[Req, Res any] struct {
 	name     string
-	settings string         // of the layer, in parentheses; may be empty
-	err      error          // found when the step was added
-	limiter  *limit.Limiter // that the caller keeps, and may resize; it may stand in a stack only once
+	settings string             // of the layer, in parentheses; may be empty
+	err      error              // found when the step was added
+	limiter  *limit.Limiter     // that the caller keeps, and may resize; it may stand in a stack only once
+	rate     *limit.RateLimiter // likewise
 	wrap     func(inner belfry.Service[Req, Res], s *Stack[Req, Res]) belfry.Service[Req, Res]
 }
 
@@ -133,15 +134,19 @@ func (s *Stack[Req, Res]) check(svc belfry.Service[Req, Res]) error {
 		errs = append(errs, errors.New("stack: made without New"))
 	}
 	seen := map[*limit.Limiter]int{}
+	rates := map[*limit.RateLimiter]int{}
 	for i, st := range s.steps {
 		err := st.err
 		if first, twice := seen[st.limiter]; twice && st.limiter != nil {
 			err = errors.Join(err, fmt.Errorf("the same Limiter as in layer %d: a call would wait for itself", first))
 		}
+		if first, twice := rates[st.rate]; twice && st.rate != nil {
+			err = errors.Join(err, fmt.Errorf("the same RateLimiter as in layer %d: each call would count twice", first))
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("stack: layer %d, %s: %w", i+1, st.name, err))
 		}
-		seen[st.limiter] = i + 1
+		seen[st.limiter], rates[st.rate] = i+1, i+1
 	}
 	return errors.Join(errs...)
 }
