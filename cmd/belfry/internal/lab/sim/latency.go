@@ -5,13 +5,16 @@ import (
 	"sort"
 )
 
+// A Latency draws how long a request takes, in µs.
+type Latency func(*rand.Rand) float64
+
 // Exponential is a latency with this mean, without memory.
-func Exponential(mean float64) func(*rand.Rand) float64 {
+func Exponential(mean float64) Latency {
 	return func(random *rand.Rand) float64 { return random.ExpFloat64() * mean }
 }
 
 // Constant is always the same latency.
-func Constant(latency float64) func(*rand.Rand) float64 {
+func Constant(latency float64) Latency {
 	return func(random *rand.Rand) float64 {
 		random.Uint64() // as much as others draw
 		return latency
@@ -19,7 +22,7 @@ func Constant(latency float64) func(*rand.Rand) float64 {
 }
 
 // UpTo is a whole number of milliseconds, from 1 to most, each as likely as any other.
-func UpTo(most int) func(*rand.Rand) float64 {
+func UpTo(most int) Latency {
 	return func(random *rand.Rand) float64 { return float64(1+random.IntN(most)) * float64(Millisecond) }
 }
 
@@ -27,7 +30,7 @@ func UpTo(most int) func(*rand.Rand) float64 {
 type Quantile struct{ At, Latency float64 }
 
 // Quantiles is the latency with these quantiles, in rising order from 0 to 1, and straight lines between them.
-func Quantiles(points []Quantile) func(*rand.Rand) float64 {
+func Quantiles(points []Quantile) Latency {
 	return func(random *rand.Rand) float64 {
 		u := random.Float64()
 		i := sort.Search(len(points)-1, func(i int) bool { return points[i].At > u })

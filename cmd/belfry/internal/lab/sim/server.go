@@ -11,7 +11,7 @@ import (
 type Server struct {
 	// Latency is how long a request takes, in µs, when the server is well. It is worked on alone if Queue, first come first
 	// served; else nothing else in flight matters.
-	Latency func(*rand.Rand) float64
+	Latency Latency
 	Queue   bool
 	// Lost are times in which one request gets no answer, the first that comes.
 	Lost []Span

@@ -57,6 +57,9 @@ type Request struct {
 // Answered reports whether the request ever came back.
 func (r Request) Answered() bool { return r.Latency < Never }
 
+// Good reports whether it got the answer that it was for.
+func (r Request) Good() bool { return r.Answered() && r.Class == load.Success }
+
 // Run returns all requests, in the order of their coming.
 func Run(cfg Config) []Request {
 	w := newWorld(cfg)

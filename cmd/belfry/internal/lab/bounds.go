@@ -1,0 +1,187 @@
+package lab
+
+import (
+	"fmt"
+
+	"github.com/belfry-go/belfry/cmd/belfry/internal/lab/sim"
+)
+
+// A Bound is what a policy must show in a scenario, and the best that it has shown. The target stays when it is missed;
+// a test holds the figure at what was reached.
+type Bound struct {
+	Scenario, Figure, Policy string
+	// Target is the most that the figure may be, or the least if AtLeast.
+	Target  float64
+	AtLeast bool
+	// Against multiplies Target by the same figure of another policy in the same run.
+	Against string
+	// Reached is the best mean over the seeds that were tuned with and over those that were not, whichever is worse; a
+	// figure that is worse by more than Slack of it is a step back. It is not multiplied.
+	Reached float64
+	// Tried says what was tried, where the target is missed.
+	Tried string
+}
+
+// Slack is how much of a figure chance may take when the seeds change: means of the same thing count as equal within it.
+const Slack = 0.03
+
+// Seeds that were used while the cost was tuned, and others.
+const (
+	tunedFrom = 1
+	freshFrom = 101
+	boundSize = 3
+)
+
+// Bounds is the one place for what is asked and what was reached.
+func Bounds() []Bound {
+	d := sim.Default
+	return []Bound{
+		{Scenario: "balls", Figure: "100.mean", Policy: "random", Target: 4.3, Reached: 4.23},
+		{Scenario: "balls", Figure: "100.mean", Policy: "random", Target: 4.1, AtLeast: true, Reached: 4.23},
+		{Scenario: "balls", Figure: "100.mean", Policy: "in-flight", Target: 2.7, Reached: 2.56},
+		{Scenario: "balls", Figure: "100.mean", Policy: "in-flight", Target: 2.5, AtLeast: true, Reached: 2.56},
+		{Scenario: "supermarket", Figure: "0.9.mean", Policy: "p2c-oracle", Target: 2.75, Reached: 2.66},
+		{Scenario: "supermarket", Figure: "0.9.mean", Policy: "p2c-oracle", Target: 2.61, AtLeast: true, Reached: 2.65},
+		{Scenario: "supermarket", Figure: "0.9.5_or_more", Policy: "p2c-oracle", Target: 0.05, Reached: 0.0504},
+		{Scenario: "supermarket", Figure: "0.9.5_or_more", Policy: "p2c-oracle", Target: 0.03, AtLeast: true, Reached: 0.0490},
+		{Scenario: "slow-middle", Figure: "within_1s", Policy: "round-robin", Target: 0.955, Reached: 0.95455},
+		{Scenario: "slow-middle", Figure: "within_1s", Policy: "round-robin", Target: 0.954, AtLeast: true, Reached: 0.95455},
+		{Scenario: "slow-middle", Figure: "within_1s", Policy: "in-flight", Target: 0.993, AtLeast: true, Reached: 0.994},
+		{Scenario: "slow-middle", Figure: "within_1s", Policy: d, Target: 0.999, AtLeast: true, Reached: 0.9991},
+		{Scenario: "fast-fail", Figure: "failed_after_1s", Policy: d, Target: 0.001, Reached: 0.00025},
+		{Scenario: "hang", Figure: "stuck", Policy: d, Target: 25, Reached: 22.5},
+		{Scenario: "one-stuck", Figure: "2-at-20.share", Policy: d, Target: 0.7, AtLeast: true, Against: "peak-ewma", Reached: 0.19},
+		{Scenario: "one-stuck", Figure: "3-at-20.share", Policy: d, Target: 0.7, AtLeast: true, Against: "peak-ewma", Reached: 0.085},
+		{Scenario: "one-stuck", Figure: "10-at-20.share", Policy: d, Target: 0.7, AtLeast: true, Against: "peak-ewma", Reached: 0.009},
+		{Scenario: "one-stuck", Figure: "2-at-200.share", Policy: d, Target: 0.7, AtLeast: true, Against: "peak-ewma", Reached: 0.405},
+		{Scenario: "one-stuck", Figure: "3-at-200.share", Policy: d, Target: 0.7, AtLeast: true, Against: "peak-ewma", Reached: 0.238},
+		{Scenario: "one-stuck", Figure: "10-at-200.share", Policy: d, Target: 0.7, AtLeast: true, Against: "peak-ewma", Reached: 0.044},
+		{Scenario: "streams", Figure: "least_of_fair", Policy: d, Target: 1. / 3, AtLeast: true, Reached: 0.50},
+		{Scenario: "fleet-equal", Figure: "10.mean", Policy: d, Target: 4.27, Reached: 4.56},
+		{Scenario: "fleet-equal", Figure: "10.p99", Policy: d, Target: 14.5, Reached: 14.6},
+		{Scenario: "fleet-equal", Figure: "10.mean", Policy: "default/1s", Target: 4.27, Reached: 4.26},
+		{Scenario: "fleet-equal", Figure: "10.p99", Policy: "default/1s", Target: 14.5, Reached: 14},
+		{Scenario: "fleet-equal", Figure: "100.mean", Policy: d, Target: 7.1, Reached: 7.76},
+		{Scenario: "fleet-half", Figure: "mean", Policy: d, Target: 6.4, Reached: 6.55},
+		{Scenario: "fleet-half", Figure: "p99", Policy: d, Target: 27, Reached: 26.5},
+		{Scenario: "fleet-half", Figure: "mean", Policy: "default/1s", Target: 7.1, Reached: 7.2},
+		{Scenario: "fleet-tenth", Figure: "mean", Policy: d, Target: 3.5, Reached: 3.17},
+		{Scenario: "fleet-tenth", Figure: "mean", Policy: "default/1s", Target: 4.5, Reached: 4.2},
+		{Scenario: "fleet-tenth", Figure: "p99", Policy: "default/1s", Target: 95, Reached: 90},
+		{Scenario: "cold-start", Figure: "recorded.p99_ratio", Policy: d, Target: 1.1, Reached: 1.023},
+		{Scenario: "cold-start", Figure: "queues.p99_ratio", Policy: d, Target: 1.1, Reached: 1.2},
+		{Scenario: "outage", Figure: "hop_1", Policy: d, Target: 1.21, Reached: 1.001},
+		{Scenario: "outage", Figure: "hop_2", Policy: d, Target: 1.21, Reached: 1.003},
+		{Scenario: "outage", Figure: "hop_3", Policy: d, Target: 1.21, Reached: 1.011},
+		{Scenario: "outage", Figure: "end_to_end", Policy: d, Target: 1.21, Reached: 1.014},
+		{Scenario: "idle", Figure: "2.p", Policy: d, Target: 0.0001, AtLeast: true, Reached: 0.0001},
+		{Scenario: "idle", Figure: "3.p", Policy: d, Target: 0.0001, AtLeast: true, Reached: 0.0001},
+		{Scenario: "idle", Figure: "10.p", Policy: d, Target: 0.0001, AtLeast: true, Reached: 0.0001},
+		{Scenario: "idle", Figure: "97.p", Policy: d, Target: 0.0001, AtLeast: true, Reached: 0.0001},
+	}
+}
+
+// A Check is a bound with what was measured: means over the seeds that were tuned with, and over others.
+type Check struct {
+	Bound
+	Tuned, Fresh             float64
+	targetTuned, targetFresh float64
+}
+
+// Met reports whether the target was, with both kinds of seeds.
+func (c Check) Met() bool {
+	return c.atLeastAsGood(c.Tuned, c.targetTuned) && c.atLeastAsGood(c.Fresh, c.targetFresh)
+}
+
+// Held reports whether the figure is no worse than what was reached.
+func (c Check) Held() bool {
+	slack := Slack * c.Reached
+	if c.AtLeast {
+		slack = -slack
+	}
+	return c.atLeastAsGood(c.Tuned, c.Reached+slack) && c.atLeastAsGood(c.Fresh, c.Reached+slack)
+}
+
+func (b Bound) atLeastAsGood(v, than float64) bool {
+	if b.AtLeast {
+		return v >= than
+	}
+	return v <= than
+}
+
+// Wants says what the bound asks for.
+func (b Bound) Wants() string {
+	sign := "≤"
+	if b.AtLeast {
+		sign = "≥"
+	}
+	if b.Against != "" {
+		return fmt.Sprintf("%s %v × %s", sign, b.Target, b.Against)
+	}
+	return fmt.Sprintf("%s %.4g", sign, b.Target)
+}
+
+// part is the scenario and the part that the figure is of.
+func (b Bound) part() string {
+	for _, s := range Scenarios() {
+		if s.Name != b.Scenario {
+			continue
+		}
+		for _, p := range s.Parts {
+			if p.Name != "" && len(b.Figure) > len(p.Name) && b.Figure[:len(p.Name)+1] == p.Name+"." {
+				return s.Name + "/" + p.Name
+			}
+		}
+	}
+	return b.Scenario
+}
+
+// CheckBounds measures the bounds that which keeps.
+func CheckBounds(which func(Bound) bool) ([]Check, error) {
+	var checks []Check
+	runs := map[string]Row{}
+	for _, b := range Bounds() {
+		if which != nil && !which(b) {
+			continue
+		}
+		c := Check{Bound: b}
+		for _, m := range []struct {
+			seed       uint64
+			to, target *float64
+		}{{tunedFrom, &c.Tuned, &c.targetTuned}, {freshFrom, &c.Fresh, &c.targetFresh}} {
+			v, err := b.measure(runs, b.Policy, m.seed)
+			if err != nil {
+				return nil, err
+			}
+			*m.to, *m.target = v, b.Target
+			if b.Against != "" {
+				other, err := b.measure(runs, b.Against, m.seed)
+				if err != nil {
+					return nil, err
+				}
+				*m.target *= other
+			}
+		}
+		checks = append(checks, c)
+	}
+	return checks, nil
+}
+
+// measure returns the figure, and keeps in runs what it was read from.
+func (b Bound) measure(runs map[string]Row, policy string, seed uint64) (float64, error) {
+	s, err := Find(b.part())
+	if err != nil {
+		return 0, err
+	}
+	key := fmt.Sprint(s.Name, " ", policy, " ", seed)
+	row, ok := runs[key]
+	if !ok {
+		row = Run(Plan{Scenario: s, Policies: []string{policy}, Seed: seed, Seeds: boundSize})[0]
+		runs[key] = row
+	}
+	v, ok := row.Figure(s, b.Figure)
+	if !ok {
+		return 0, fmt.Errorf("lab: scenario %s has no figure %q", s.Name, b.Figure)
+	}
+	return v, nil
+}

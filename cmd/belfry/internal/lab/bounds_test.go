@@ -1,0 +1,26 @@
+package lab
+
+import "testing"
+
+// quickBounds are those whose part takes no longer than a test may.
+func quickBounds(b Bound) bool {
+	s, err := Find(b.part())
+	return err == nil && !s.Parts[0].slow
+}
+
+func hold(t *testing.T, which func(Bound) bool) {
+	t.Helper()
+	checks, err := CheckBounds(which)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(checks) == 0 {
+		t.Fatal("no bound was checked")
+	}
+	for _, c := range checks {
+		if !c.Held() {
+			t.Errorf("%s: %s of %s is %.5g, and %.5g with other seeds; %.5g was reached, and wanted is %s",
+				c.Scenario, c.Figure, c.Policy, c.Tuned, c.Fresh, c.Reached, c.Wants())
+		}
+	}
+}
