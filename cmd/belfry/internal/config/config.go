@@ -202,7 +202,8 @@ func fields() map[string]field {
 		"endpoint_limit": number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.EndpointLimit }),
 		"timeout":        duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Timeout }),
 		"retry": {fields: map[string]field{
-			"attempts": number(proxy.AcceptedAttempts, func(c *proxy.Config) *int { return &c.Attempts }),
+			"attempts":        number(proxy.AcceptedAttempts, func(c *proxy.Config) *int { return &c.Attempts }),
+			"attempt_timeout": duration(proxy.AcceptedAttempt, func(c *proxy.Config) *time.Duration { return &c.AttemptTimeout }),
 			"budget": {accepted: proxy.AcceptedRetryRatio, set: func(cfg *proxy.Config, v value) (err error) {
 				cfg.RetryRatio, err = v.number()
 				return err

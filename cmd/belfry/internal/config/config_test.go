@@ -32,6 +32,7 @@ func TestTheExample(t *testing.T) {
 		want.DiscoveryInterval = 10 * time.Second
 		want.TargetTLS = proxy.TargetTLS{CA: "/etc/belfry/ca.pem", ServerName: "backend.internal"}
 		want.Health.Path = "/healthz"
+		want.AttemptTimeout = 5 * time.Second
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("got  %+v\nwant %+v", got, want)
 		}

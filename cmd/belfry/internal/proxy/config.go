@@ -44,6 +44,8 @@ type Config struct {
 	Timeout time.Duration
 	// Attempts is how often a request is sent at most.
 	Attempts int
+	// AttemptTimeout bounds the time until an answer begins of an attempt after which another can follow. 0 means that only Timeout does.
+	AttemptTimeout time.Duration
 	// RetryRatio is how many extra attempts are earned by one success.
 	RetryRatio float64
 	// ReplayBytes is how much of a request body is kept so that it can be sent again.
@@ -139,6 +141,7 @@ const (
 	AcceptedBufferWait   = "1ms to 10m"
 	AcceptedTimeout      = "1ms to 1h"
 	AcceptedAttempts     = "1 to 10"
+	AcceptedAttempt      = "1ms to 1h, or 0s for no bound"
 	AcceptedRetryRatio   = "0 to 1"
 	AcceptedReplay       = "0 to 16MiB"
 	AcceptedDrain        = "0s to 1h"
@@ -279,6 +282,9 @@ func (c Config) checkTimes(v *checks) {
 		{"client.stall_timeout", "", c.Client.StallTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
 	} {
 		v.within(t.key, t.flag, t.d >= t.least && t.d <= t.most, t.accepted, t.d)
+	}
+	if d := c.AttemptTimeout; d != 0 {
+		v.within("retry.attempt_timeout", "", d >= time.Millisecond && d <= time.Hour, AcceptedAttempt, d)
 	}
 	if d := c.DiscoveryInterval; d != 0 {
 		v.within("discovery_interval", "", d >= 100*time.Millisecond && d <= time.Hour, AcceptedInterval, d)

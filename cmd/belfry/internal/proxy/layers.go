@@ -27,8 +27,8 @@ type layers struct {
 }
 
 // newLayers puts layers together, outermost first: who has no seat is shed; a seat is for waiting until there is a place; a
-// place is for one call with all its attempts, which one deadline bounds; each attempt goes to the better of two
-// servers that have room.
+// place is for one call with all its attempts, which one deadline bounds, and another, if there is one, each attempt; each goes to
+// the better of two servers that have room.
 func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
 	l := &layers{}
 	meaning := belfryhttp.Config{BodyBuffer: cfg.ReplayBytes}
@@ -55,6 +55,9 @@ func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
 		l.retry = retry.New(inner, retry.Config{MaxAttempts: cfg.Attempts, Budget: paid, OnRetry: u.onRetry}, sem)
 		return l.retry
 	})
+	if cfg.Attempts > 1 && cfg.AttemptTimeout > 0 {
+		s = s.Layer(fmt.Sprintf("attempt timeout(%v)", cfg.AttemptTimeout), func(inner service) service { return newAttempts(inner, cfg, sem) })
+	}
 	svc, err := s.Build(u.servers)
 	if err != nil {
 		return nil, err
