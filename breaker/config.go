@@ -10,7 +10,7 @@ import (
 
 // Config says when a breaker opens, and for how long. The zero value is ready to use: it opens after five failures in a row.
 type Config struct {
-	// Consecutive is how many failures in a row open the breaker. 0 means 5, or, if Ratio is set, that nobody counts them.
+	// Consecutive is how many failures in a row open the breaker. 0 means [DefaultConsecutive], or, if Ratio is set, that nobody counts them.
 	Consecutive int
 	// Ratio is the share of failures within Window that opens the breaker, at most 1. It is looked at when a call fails. 0 means
 	// that nobody counts them.
@@ -43,8 +43,10 @@ type Config struct {
 	Rand rand.Source
 }
 
+// DefaultConsecutive is what Config.Consecutive means by 0, unless there is a ratio.
+const DefaultConsecutive = 5
+
 const (
-	defaultConsecutive   = 5
 	defaultWindow        = 10 * time.Second
 	defaultMinCalls      = 20
 	defaultMinBackoff    = time.Second
@@ -81,7 +83,7 @@ func (c Config) Validate() error {
 
 func (c Config) withDefaults() Config {
 	if c.Consecutive == 0 && c.Ratio == 0 {
-		c.Consecutive = defaultConsecutive
+		c.Consecutive = DefaultConsecutive
 	}
 	if c.Window == 0 {
 		c.Window = defaultWindow

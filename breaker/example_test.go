@@ -31,7 +31,7 @@ func Example() {
 
 	down = false
 	_, err := belfry.Do(ctx, svc, 1)
-	for errors.Is(err, belfry.ErrNotReady) { // a Retry layer does this by itself
+	for errors.Is(err, belfry.ErrNotReady) { // Config.Wait does this by itself
 		<-time.After(belfry.RetryAfter(err))
 		_, err = belfry.Do(ctx, svc, 1)
 	}

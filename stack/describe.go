@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/buffer"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
@@ -60,6 +61,28 @@ func describeRetry(cfg retry.Config) string {
 	words = appendUnlessZero(words, "max retry-after", cfg.MaxRetryAfter)
 	if cfg.Budget != nil {
 		words = append(words, "own budget")
+	}
+	return strings.Join(words, ", ")
+}
+
+func describeBreaker(cfg breaker.Config) string {
+	var words []string
+	if n := cfg.Consecutive; n > 0 || cfg.Ratio == 0 {
+		if n == 0 {
+			n = breaker.DefaultConsecutive
+		}
+		words = append(words, fmt.Sprintf("%d failures in a row", n))
+	}
+	words = appendUnlessZero(words, "ratio", cfg.Ratio)
+	words = appendUnlessZero(words, "window", cfg.Window)
+	words = appendUnlessZero(words, "min calls", cfg.MinCalls)
+	words = appendUnlessZero(words, "min pause", cfg.MinBackoff)
+	words = appendUnlessZero(words, "max pause", cfg.MaxBackoff)
+	words = appendUnlessZero(words, "jitter", cfg.Jitter)
+	words = appendUnlessZero(words, "max retry-after", cfg.MaxRetryAfter)
+	words = appendUnlessZero(words, "probe timeout", cfg.ProbeTimeout)
+	if cfg.Wait {
+		words = append(words, "with wait")
 	}
 	return strings.Join(words, ", ")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/buffer"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
@@ -146,6 +147,21 @@ func (s Stack[Req, Res]) RetryPolicy(newPolicy func() retry.Policy[Req, Res]) St
 		st.err = errors.New("new policy must not be nil")
 	}
 	return s.add(st)
+}
+
+// Breaker adds a [breaker.Service]. It belongs next to the service, under Retry, whose attempts it counts one by one, and which
+// ends when it opens, unless the breaker waits. Behind a balancer each endpoint should have one of its own instead, by
+// [breaker.Layer]. It takes at most one Config. Each Build makes a breaker of its own.
+func (s Stack[Req, Res]) Breaker(cfg ...breaker.Config) Stack[Req, Res] {
+	c, err := only(cfg)
+	return s.add(step[Req, Res]{
+		name:     "breaker",
+		settings: describeBreaker(c),
+		err:      errors.Join(err, c.Validate()),
+		wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
+			return breaker.New(inner, c, st.sem)
+		},
+	})
 }
 
 // only returns the one Config that was given, or the zero one.
