@@ -58,7 +58,7 @@ func supermarket() Scenario {
 		About: "a hundred equal queues and one client, against the closed form for infinitely many",
 	}
 	for _, l := range []float64{0.5, 0.7, 0.9, 0.95} {
-		s.Parts = append(s.Parts, Part{Name: fmt.Sprint(l), slow: true, run: market(fleetSize, l, fleetHorizon)})
+		s.Parts = append(s.Parts, Part{Name: fmt.Sprint(l), slow: true, run: market(fleetSize, l, 3*fleetHorizon)})
 	}
 	return s
 }
