@@ -22,8 +22,10 @@ type Source interface {
 	State() proxy.State
 	// Draining turns true before anything else happens at the end.
 	Draining() bool
-	// OnRequest is given who is told of each request that is over, before there is any.
+	// OnRequest is given who is told of each request that is over, before there is any; OnAdmit who is told how long one has waited
+	// for its place.
 	OnRequest(func(proxy.Record))
+	OnAdmit(func(waited time.Duration))
 }
 
 const (
@@ -80,6 +82,7 @@ func New(source Source) *Admin {
 	a.meter = newMeter(&a.requests.latency)
 	a.stream = newStream()
 	source.OnRequest(a.requests.note)
+	source.OnAdmit(a.requests.admit)
 	a.route()
 	return a
 }

@@ -22,6 +22,7 @@ type proxied struct {
 	mu    sync.Mutex
 	state proxy.State
 	note  func(proxy.Record)
+	admit func(time.Duration)
 }
 
 func (p *proxied) State() proxy.State {
@@ -35,6 +36,8 @@ func (p *proxied) State() proxy.State {
 func (p *proxied) Draining() bool { return p.State().Draining }
 
 func (p *proxied) OnRequest(f func(proxy.Record)) { p.note = f }
+
+func (p *proxied) OnAdmit(f func(time.Duration)) { p.admit = f }
 
 // change changes what it says.
 func (p *proxied) change(f func(s *proxy.State)) {
@@ -81,7 +84,7 @@ func busy(started time.Time) *proxied {
 			endpoint("http://10.0.0.1:8080", balance.Ready, 13, 74_082.37, 4321*time.Microsecond),
 			endpoint("http://10.0.0.3:8080", balance.BackingOff, 0, 0, 0),
 		},
-		Shed:   7,
+		Shed:   7, Refusals: map[string]uint64{"load shed": 7, "buffer": 9, "concurrency limit": 40},
 		Limit:  limit.Stats{Limit: 100, InFlight: 53, Waiting: 1},
 		Buffer: buffer.Stats{Bound: 64, Seated: 5, Queued: 4, Admitted: 1_234_000, Rejected: 7, Expired: 2},
 		Retry:  retry.Stats{Retries: 421, OutOfBudget: 3},

@@ -18,6 +18,7 @@ func (a *Admin) registry() *prometheus.Registry {
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		a.requests.duration,
+		a.requests.waits,
 		collector{a},
 	)
 	return r
@@ -55,6 +56,7 @@ var (
 	bufferSeated  = gauge("buffer_seated", "Seats taken, by those who wait too.", "route")
 	bufferQueued  = gauge("buffer_queued", "Requests that wait for a place.", "route")
 	bufferExpired = counter("buffer_expired_total", "Requests that waited for too long.", "route")
+	refusedTotal  = counter("layer_refusals_total", "Requests that each layer turned away, or failed by its deadline. One may be among several.", "route", "layer")
 	timeoutsTotal = counter("timeouts_total", "Requests that had no answer in time.", "route")
 
 	retriesTotal   = counter("retries_total", "Attempts that were not the first.", "route")
@@ -66,6 +68,7 @@ var (
 
 	endpointState    = gauge("endpoint_state", "1 for the state in which the endpoint is, 0 for the others.", "route", "endpoint", "state")
 	endpointHealthy  = gauge("endpoint_healthy", "1 if its probes succeed. Only where there are probes.", "route", "endpoint")
+	endpointChanges  = counter("endpoint_health_changes_total", "How often it became healthy or unhealthy. Only where there are probes.", "route", "endpoint")
 	endpointInFlight = gauge("endpoint_in_flight", "Requests at the endpoint.", "route", "endpoint")
 	endpointPlaces   = gauge("endpoint_places", "Requests that may be at the endpoint at a time.", "route", "endpoint")
 	endpointCost     = gauge("endpoint_cost", "What choosing compares; less is better.", "route", "endpoint")
@@ -75,9 +78,9 @@ var (
 
 	metrics = []metric{
 		buildInfo, draining, generation, configTime, configBad, requestsTotal, requestsInFlight, rejectionsTotal, ownAnswersTotal,
-		limitPlaces, limitInFlight, bufferSeats, bufferSeated, bufferQueued, bufferExpired, timeoutsTotal, retriesTotal, retriesRefused,
-		budgetBalance, waiting, discoveryFailed, endpointState, endpointHealthy, endpointInFlight, endpointPlaces, endpointCost,
-		endpointLatency, endpointShare, endpointAttempts,
+		limitPlaces, limitInFlight, bufferSeats, bufferSeated, bufferQueued, bufferExpired, refusedTotal, timeoutsTotal, retriesTotal, retriesRefused,
+		budgetBalance, waiting, discoveryFailed, endpointState, endpointHealthy, endpointChanges, endpointInFlight, endpointPlaces,
+		endpointCost, endpointLatency, endpointShare, endpointAttempts,
 	}
 )
 
@@ -127,6 +130,9 @@ func collectLayers(send sender, state proxy.State) {
 	send(bufferSeated, float64(state.Buffer.Seated), route)
 	send(bufferQueued, float64(state.Buffer.Queued), route)
 	send(bufferExpired, float64(state.Buffer.Expired), route)
+	for layer, n := range state.Refusals {
+		send(refusedTotal, float64(n), route, layer)
+	}
 	send(timeoutsTotal, float64(state.Timeout.Calls), route)
 	send(retriesTotal, float64(state.Retry.Retries), route)
 	send(budgetBalance, state.Budget.Balance, route)
@@ -185,6 +191,7 @@ func (s *endpointSum) collect(send sender, key string) {
 	}
 	if s.Health != nil {
 		send(endpointHealthy, flag(s.Health.Healthy), route, key)
+		send(endpointChanges, float64(s.Health.Changes), route, key)
 	}
 	send(endpointInFlight, float64(s.InFlight), route, key)
 	send(endpointPlaces, float64(s.Limit.Limit), route, key)

@@ -19,8 +19,17 @@ func TestMetricsHaveTheNumbersOfTheState(t *testing.T) {
 	p := busy(at)
 	a := New(p)
 	traffic(a, p, at)
+	for range 3 {
+		p.admit(2 * time.Millisecond)
+	}
+	p.change(func(s *proxy.State) { s.Endpoints[0].Health = &proxy.HealthState{Changes: 4} })
 	text := ask(a, http.MethodGet, "/metrics").Body.String()
 	for _, want := range []string{
+		`belfry_layer_refusals_total{layer="buffer",route="default"} 9`,
+		`belfry_layer_refusals_total{layer="concurrency limit",route="default"} 40`,
+		`belfry_buffer_wait_seconds_bucket{route="default",le="0.001"} 0`,
+		`belfry_buffer_wait_seconds_bucket{route="default",le="0.0025"} 3`,
+		`belfry_endpoint_health_changes_total{endpoint="http://10.0.0.2:8080",route="default"} 4`,
 		`belfry_requests_total{route="default"} 1.235095e+06`,
 		`belfry_requests_in_flight{route="default"} 57`,
 		`belfry_rejections_total{reason="buffer: full",route="default"} 12`,
@@ -71,7 +80,7 @@ func TestMetricsAreLabelledByNothingOfARequest(t *testing.T) {
 	if after := series(); after != before {
 		t.Errorf("%d series became %d", before, after)
 	}
-	labels := map[string]bool{"route": true, "outcome": true, "reason": true, "endpoint": true, "state": true, "le": true, "version": true, "goversion": true}
+	labels := map[string]bool{"route": true, "outcome": true, "reason": true, "endpoint": true, "layer": true, "state": true, "le": true, "version": true, "goversion": true}
 	text := ask(a, http.MethodGet, "/metrics").Body.String()
 	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "belfry_") {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -93,6 +94,8 @@ type requests struct {
 	latency  histogram.Histogram // of those that are timed
 	duration *prometheus.HistogramVec
 	observer [outcomes]prometheus.Observer
+	waits    *prometheus.HistogramVec
+	waited   prometheus.Observer
 
 	mu         sync.RWMutex // guards rejections; nothing is called under it
 	rejections map[string]*atomic.Uint64
@@ -117,6 +120,12 @@ func newRequests() *requests {
 	for o := range outcomes {
 		r.observer[o] = r.duration.WithLabelValues(route, o.String())
 	}
+	r.waits = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name:    "belfry_buffer_wait_seconds",
+		Help:    "How long requests waited for a place that got one.",
+		Buckets: []float64{.0001, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10},
+	}, []string{"route"})
+	r.waited = r.waits.WithLabelValues(route)
 	return r
 }
 
@@ -132,6 +141,9 @@ func (r *requests) note(rec proxy.Record) {
 		r.rejection(rec.Reason).Add(1)
 	}
 }
+
+// admit counts a request that has got its place.
+func (r *requests) admit(waited time.Duration) { r.waited.Observe(waited.Seconds()) }
 
 // rejection returns the counter of a reason.
 func (r *requests) rejection(reason string) *atomic.Uint64 {

@@ -29,15 +29,17 @@ type Snapshot struct {
 	// Stack is the layers in the order in which a request meets them.
 	Stack []Layer `json:"stack"`
 
-	Requests  Requests   `json:"requests"`
-	Reasons   []Reason   `json:"reasons"`
-	Shed      uint64     `json:"shed"`
-	Buffer    Buffer     `json:"buffer"`
-	Limit     Limit      `json:"limit"`
-	Timeout   Timeout    `json:"timeout"`
-	Retry     Retry      `json:"retry"`
-	Discovery Discovery  `json:"discovery"`
-	Endpoints []Endpoint `json:"endpoints"`
+	Requests Requests `json:"requests"`
+	Reasons  []Reason `json:"reasons"`
+	Shed     uint64   `json:"shed"`
+	// Refusals counts what each layer has turned away or failed by its deadline. One request may be among several.
+	Refusals  map[string]uint64 `json:"refusals"`
+	Buffer    Buffer            `json:"buffer"`
+	Limit     Limit             `json:"limit"`
+	Timeout   Timeout           `json:"timeout"`
+	Retry     Retry             `json:"retry"`
+	Discovery Discovery         `json:"discovery"`
+	Endpoints []Endpoint        `json:"endpoints"`
 }
 
 // A Config is which configuration runs, and whether a newer one was refused.
@@ -157,6 +159,8 @@ type Health struct {
 	LastError string    `json:"last_error,omitempty"`
 	Probes    uint64    `json:"probes"`
 	Failures  uint64    `json:"failures"`
+	// Changes counts how often that changed.
+	Changes uint64 `json:"changes"`
 }
 
 var versionString = version.String()
@@ -176,6 +180,7 @@ func (a *Admin) snapshot(o observation) Snapshot {
 		Requests:      requestsOf(st.Requests, o.outcomes, lately.point),
 		Reasons:       reasonsOf(st.Requests.Reasons),
 		Shed:          st.Shed,
+		Refusals:      st.Refusals,
 		Buffer: Buffer{
 			Bound: st.Buffer.Bound, Seated: st.Buffer.Seated, Queued: st.Buffer.Queued, Admitted: st.Buffer.Admitted,
 			Rejected: st.Buffer.Rejected, Cancelled: st.Buffer.Cancelled, Expired: st.Buffer.Expired, Failed: st.Buffer.Failed,
@@ -269,7 +274,7 @@ func endpointOf(e proxy.EndpointState, lately recent, id endpointID) Endpoint {
 		all.Latency = &ms
 	}
 	if h := e.Health; h != nil {
-		all.Health = &Health{Healthy: h.Healthy, Since: h.Since.UTC(), LastError: text(h.LastError), Probes: h.Probes, Failures: h.Failures}
+		all.Health = &Health{Healthy: h.Healthy, Since: h.Since.UTC(), LastError: text(h.LastError), Probes: h.Probes, Failures: h.Failures, Changes: h.Changes}
 	}
 	return all
 }

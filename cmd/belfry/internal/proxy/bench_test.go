@@ -33,7 +33,7 @@ func BenchmarkProxy(b *testing.B) {
 	b.Run("belfry", func(b *testing.B) {
 		cfg := Defaults()
 		cfg.Targets = targets
-		up, err := newUpstream(cfg, hooks{})
+		up, err := newUpstream(cfg, hooks{events: newEvents(slog.New(slog.DiscardHandler))})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfry-go/belfry"
@@ -82,6 +83,7 @@ const (
 // endpoints makes the services of servers, and keeps what belongs to each while it is there.
 type endpoints struct {
 	meaning belfry.Semantics[*http.Request, *http.Response]
+	events  *events
 
 	mu     sync.Mutex
 	recipe *recipe
@@ -93,11 +95,12 @@ type endpoints struct {
 type member struct {
 	limiter *limit.Limiter
 	health  *health.Service[*http.Request, *http.Response] // of the newest
+	changes atomic.Uint64                                  // of health
 	count   int
 }
 
-func newEndpoints(r *recipe, places int) *endpoints {
-	return &endpoints{meaning: belfryhttp.Semantics(), recipe: r, limit: places, known: map[string]*member{}}
+func newEndpoints(r *recipe, places int, told *events) *endpoints {
+	return &endpoints{meaning: belfryhttp.Semantics(), events: told, recipe: r, limit: places, known: map[string]*member{}}
 }
 
 // set changes what endpoints are made with from now on, and the limit of those that are there.
@@ -136,7 +139,7 @@ func (e *endpoints) join(key, base string, leaf service, r *recipe) service {
 	defer e.mu.Unlock()
 	m := e.known[key]
 	if m == nil {
-		m = &member{limiter: limit.NewLimiter(e.limit)}
+		m = &member{limiter: limit.NewLimiter(e.limit, limit.Config{OnReject: e.events.refusal(byEndpoint)})}
 		e.known[key] = m
 	}
 	m.count++
@@ -144,7 +147,10 @@ func (e *endpoints) join(key, base string, leaf service, r *recipe) service {
 	out := &endpoint{service: inner, key: key, of: e}
 	if r.health.Path != "" {
 		probe := func(ctx context.Context) error { return ask(ctx, inner, base, r.health.Path, e.meaning) }
-		out.health = health.New(inner, probe, r.health.config())
+		out.health = health.New(inner, probe, r.health.config(func(s health.Stats) {
+			m.changes.Add(1)
+			e.events.health(key, s)
+		}))
 		out.service, m.health = out.health, out.health
 	}
 	return out
@@ -175,7 +181,7 @@ func (e *endpoints) describe(s *EndpointState) {
 	s.Limit = m.limiter.Stats()
 	if probed != nil {
 		h := probed.Stats()
-		s.Health = &HealthState{h.Healthy, h.Since, h.LastError, h.Probes, h.Failures, h.Refused}
+		s.Health = &HealthState{h.Healthy, h.Since, h.LastError, h.Probes, h.Failures, h.Refused, m.changes.Load()}
 	}
 }
 
@@ -205,8 +211,8 @@ func (e *endpoint) Close() error {
 	return nil
 }
 
-func (h Health) config() health.Config {
-	return health.Config{Interval: h.Interval, Timeout: h.Timeout, Unhealthy: h.Unhealthy, Healthy: h.Healthy}
+func (h Health) config(told func(health.Stats)) health.Config {
+	return health.Config{Interval: h.Interval, Timeout: h.Timeout, Unhealthy: h.Unhealthy, Healthy: h.Healthy, OnChange: told}
 }
 
 var errProbe = errors.New("answered")

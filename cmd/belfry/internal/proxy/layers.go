@@ -36,23 +36,25 @@ func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
 	s := belfryhttp.NewStack(meaning)
 	if cfg.Shed {
 		s = s.Layer("load shed", func(inner service) service {
-			l.shed = shed.New(inner)
+			l.shed = shed.New(inner, shed.Config{OnReject: u.told.refusal(byShed)})
 			return l.shed
 		})
 	}
 	s = s.Layer(fmt.Sprintf("buffer(%d, max wait %v)", cfg.Buffer, cfg.BufferWait), func(inner service) service {
-		l.buffer = buffer.New(inner, cfg.Buffer, buffer.Config{MaxWait: cfg.BufferWait})
+		l.buffer = buffer.New(inner, cfg.Buffer, buffer.Config{
+			MaxWait: cfg.BufferWait, OnAdmit: u.told.admit, OnReject: u.told.refusal(byBuffer),
+		})
 		return l.buffer
 	})
 	s = s.Layer(fmt.Sprintf("concurrency limit(%d)", cfg.Limit), func(inner service) service {
 		return limit.NewConcurrency(inner, u.limiter, sem)
 	})
 	s = s.Layer(fmt.Sprintf("timeout(%v)", cfg.Timeout), func(inner service) service {
-		l.timeout = timeout.New(inner, cfg.Timeout, timeout.Config{}, sem)
+		l.timeout = timeout.New(inner, cfg.Timeout, timeout.Config{OnTimeout: u.told.refusal(byTimeout)}, sem)
 		return l.timeout
 	})
 	s = s.Layer(fmt.Sprintf("retry(%d attempts)", cfg.Attempts), func(inner service) service {
-		l.retry = retry.New(inner, retry.Config{MaxAttempts: cfg.Attempts, Budget: paid, OnRetry: u.onRetry}, sem)
+		l.retry = retry.New(inner, retry.Config{MaxAttempts: cfg.Attempts, Budget: paid, OnRetry: u.told.retry}, sem)
 		return l.retry
 	})
 	if cfg.Attempts > 1 && cfg.AttemptTimeout > 0 {

@@ -26,11 +26,13 @@ type Server struct {
 	listener net.Listener
 	started  time.Time
 	draining atomic.Bool
+	events   *events
 	cert     atomic.Pointer[tls.Certificate] // nil: in the clear
 
 	onRequest []func(Record)
 	onEvent   []func(balance.Event)
 	onRetry   []func(retry.Event)
+	onAdmit   []func(waited time.Duration)
 
 	// reloading is held for a whole reload, mu for what is read at any time.
 	reloading sync.Mutex
@@ -42,7 +44,7 @@ type Server struct {
 // newServer makes what requests go through. Its parts have no goroutine before the upstream is made, so that a Config that is
 // refused here leaves nothing behind.
 func newServer(cfg Config, opts Options, log *slog.Logger) (*Server, error) {
-	s := &Server{log: log, opts: opts, started: time.Now(), cfg: cfg}
+	s := &Server{log: log, opts: opts, started: time.Now(), cfg: cfg, events: newEvents(log)}
 	s.config = ConfigState{File: opts.File, Generation: 1, Since: s.started}
 	cert, err := readCertificate(cfg.TLS)
 	if err != nil {
@@ -52,7 +54,7 @@ func newServer(cfg Config, opts Options, log *slog.Logger) (*Server, error) {
 	if opts.Admin != nil && cfg.Admin != "" {
 		s.admin = opts.Admin(s) // now, lest it misses the first events
 	}
-	if s.up, err = newUpstream(cfg, hooks{s.tellEvent, s.tellRetry}); err != nil {
+	if s.up, err = newUpstream(cfg, hooks{s.events, s.tellEvent, s.tellRetry, s.tellAdmission}); err != nil {
 		return nil, err
 	}
 	s.handler = newHandler(s.up, cfg, log, s.tellRequest)
@@ -89,43 +91,33 @@ func (s *Server) OnEvent(f func(balance.Event)) { s.onEvent = append(s.onEvent, 
 // OnRetry has f called when a request is going to be sent again.
 func (s *Server) OnRetry(f func(retry.Event)) { s.onRetry = append(s.onRetry, f) }
 
+// OnAdmit has f called when a request has got its place, with how long it waited for that in the buffer.
+func (s *Server) OnAdmit(f func(waited time.Duration)) { s.onAdmit = append(s.onAdmit, f) }
+
 func (s *Server) tellRequest(r Record) {
 	for _, f := range s.onRequest {
 		f(r)
 	}
 }
 
+func (s *Server) tellAdmission(waited time.Duration) {
+	for _, f := range s.onAdmit {
+		f(waited)
+	}
+}
+
 func (s *Server) tellRetry(e retry.Event) {
+	s.events.retried(e)
 	for _, f := range s.onRetry {
 		f(e)
 	}
 }
 
 func (s *Server) tellEvent(e balance.Event) {
-	logEvent(s.log, e)
+	s.events.endpoint(e)
 	for _, f := range s.onEvent {
 		f(e)
 	}
-}
-
-// logEvent tells of endpoints that come and go, and of what is wrong with them. That one is busy is neither.
-func logEvent(log *slog.Logger, e balance.Event) {
-	level := slog.LevelInfo
-	switch e.Kind {
-	case balance.EndpointDialled, balance.EndpointReady, balance.ServiceClosed:
-		level = slog.LevelDebug
-	case balance.EndpointFailed, balance.EndpointClosed, balance.DiscoveryFailed:
-		level = slog.LevelWarn
-	case balance.EndpointAdded, balance.EndpointRemoved:
-	}
-	attrs := []any{}
-	if e.Key != "" {
-		attrs = append(attrs, "endpoint", e.Key)
-	}
-	if e.Err != nil {
-		attrs = append(attrs, "error", e.Err)
-	}
-	log.Log(context.Background(), level, e.Kind.String(), attrs...)
 }
 
 // Draining reports whether the signal to end has come.
@@ -135,6 +127,7 @@ func (s *Server) Draining() bool { return s.draining.Load() }
 func (s *Server) State() State {
 	state := State{Address: s.listener.Addr().String(), Started: s.started, Draining: s.draining.Load(), Requests: s.handler.stats()}
 	s.up.state(&state)
+	state.Refusals = s.events.refusals()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state.Config = s.config

@@ -44,6 +44,9 @@ type State struct {
 	Retry   retry.Stats
 	Budget  budget.Stats
 	Shed    uint64
+	// Refusals counts those that each layer has turned away, and the calls that a deadline has failed, by the layer's name. One
+	// request may be among several.
+	Refusals map[string]uint64
 }
 
 // A ConfigState says which configuration a proxy runs.
@@ -89,6 +92,8 @@ type HealthState struct {
 	// LastError is that of the latest probe that has failed, nil if the server is healthy and the latest has not.
 	LastError                 error
 	Probes, Failures, Refused uint64
+	// Changes counts how often it became healthy or unhealthy.
+	Changes uint64
 }
 
 // A Record is one request that is over, for whoever counts them. A request whose connection was upgraded is over when that is.

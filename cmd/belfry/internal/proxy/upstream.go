@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/budget"
@@ -22,7 +23,7 @@ type upstream struct {
 	sources   *sources
 	endpoints *endpoints
 	limiter   *limit.Limiter
-	onRetry   func(retry.Event)
+	told      hooks
 
 	now atomic.Pointer[layers]
 
@@ -37,8 +38,11 @@ type upstream struct {
 
 // hooks are told what happens further in.
 type hooks struct {
+	*events
+
 	event func(balance.Event)
 	retry func(retry.Event)
+	admit func(waited time.Duration)
 }
 
 func newUpstream(cfg Config, told hooks) (*upstream, error) {
@@ -52,9 +56,9 @@ func newUpstream(cfg Config, told hooks) (*upstream, error) {
 	}
 	u := &upstream{
 		sources:   newSources(order{targets, cfg.DiscoveryInterval, 1}),
-		endpoints: newEndpoints(made, cfg.EndpointLimit),
-		limiter:   limit.NewLimiter(cfg.Limit),
-		onRetry:   told.retry,
+		endpoints: newEndpoints(made, cfg.EndpointLimit, told.events),
+		limiter:   limit.NewLimiter(cfg.Limit, limit.Config{OnReject: told.refusal(byLimit)}),
+		told:      told,
 		cfg:       cfg, recipe: made, version: 1,
 	}
 	u.servers, err = balance.New(u.sources.all(), u.endpoints.dial, balance.Config{Load: metric(cfg.Load), OnEvent: told.event}, u.endpoints.meaning)
