@@ -102,9 +102,10 @@ type Config struct {
 	// the first does not notice that its context has ended. It costs another goroutine and about half a microsecond for
 	// each call, and goes without WaitLosers only.
 	Detach bool
-	// OnHedge, if set, is called before an extra attempt is sent, in that one's goroutine.
+	// OnHedge, if set, is called before an extra attempt is sent, in that one's goroutine, concurrently.
 	OnHedge func(Event)
-	// OnPanic, if set, is called with the value of a panic of an attempt that had lost: its caller has an answer already.
+	// OnPanic, if set, is called with the value of a panic of an attempt that had lost, concurrently: its caller has an answer
+	// already.
 	OnPanic func(value any)
 }
 
@@ -214,14 +215,14 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 	begin := s.clock()
 	delay, ok := s.delay(begin)
 	if !ok {
-		res, kind, err := s.send(ctx, permit, req, begin)
+		res, kind, now, err := s.send(ctx, permit, req, begin)
 		if kind == belfry.Success {
-			s.deposit()
+			s.deposit(now)
 		}
 		return res, err
 	}
-	r := &race[Req, Res]{s: s, ctx: ctx, req: req, delay: delay}
-	r.first = lane{Context: ctx, tried: &r.set}
+	r := &race[Req, Res]{s: s, req: req, delay: delay}
+	r.first.Context, r.first.tried = ctx, &r.set
 	return r.run(permit, begin)
 }
 
@@ -281,15 +282,19 @@ func (s *Service[Req, Res]) delay(now time.Duration) (time.Duration, bool) {
 	return max(d, 0), ok && d > 0
 }
 
-// deposit pays for a success.
-func (s *Service[Req, Res]) deposit() {
-	if !s.cfg.NoDeposit {
+// deposit pays for a success, which was at the time now by the clock, if that goes.
+func (s *Service[Req, Res]) deposit(now time.Duration) {
+	switch {
+	case s.cfg.NoDeposit:
+	case s.window == nil:
 		s.cfg.Budget.Deposit()
+	default:
+		s.cfg.Budget.DepositAt(s.began.Add(now))
 	}
 }
 
-// send makes an attempt, says how it ended, and learns from how long it took. If that panics, nothing is left of it.
-func (s *Service[Req, Res]) send(ctx context.Context, permit belfry.Permit, req Req, begin time.Duration) (res Res, kind belfry.Kind, err error) {
+// send makes an attempt, says how and when it ended, and learns from how long it took. If that panics, nothing is left of it.
+func (s *Service[Req, Res]) send(ctx context.Context, permit belfry.Permit, req Req, begin time.Duration) (res Res, kind belfry.Kind, now time.Duration, err error) {
 	res, err = s.inner.Call(ctx, permit, req)
 	judged := false
 	defer func() {
@@ -299,21 +304,20 @@ func (s *Service[Req, Res]) send(ctx context.Context, permit belfry.Permit, req 
 	}()
 	kind = s.sem.Judge(res, err).Kind
 	judged = true
-	s.learn(begin, kind, err)
-	return res, kind, err
+	if s.window != nil {
+		now = s.clock()
+		s.learn(now, now-begin, kind, err)
+	}
+	return res, kind, now, err
 }
 
 // learn takes note of how long an attempt took. One that was cancelled, or has failed, would have taken longer to succeed;
 // one that was not sent says nothing.
-func (s *Service[Req, Res]) learn(begin time.Duration, kind belfry.Kind, err error) {
-	if s.window == nil {
-		return
-	}
-	now := s.clock()
+func (s *Service[Req, Res]) learn(now, took time.Duration, kind belfry.Kind, err error) {
 	switch {
 	case kind == belfry.Success:
-		s.window.Record(now, now-begin)
+		s.window.Record(now, took)
 	case err == nil || !unsent(err):
-		s.window.Censor(now, now-begin)
+		s.window.Censor(now, took)
 	}
 }

@@ -16,18 +16,22 @@ import (
 // the others. The race is over when it is decided, or nothing is running that could decide it.
 type race[Req, Res any] struct {
 	s     *Service[Req, Res]
-	ctx   context.Context // the caller's
 	delay time.Duration
 	set   attempt.Set
-	first lane
+	first lane // around the caller's context
 
 	// mu guards what follows. The one call under it is of the time package.
 	mu      sync.Mutex
 	req     Req
 	decided bool
+	field   *field[Res] // nil while there is only the first attempt
+}
+
+// A field is what there is to know of a race with more than one attempt.
+type field[Res any] struct {
 	best    result[Res]
 	running int           // in goroutines of their own
-	wake    chan struct{} // holds a token when the caller may look again; nil until something is running
+	wake    chan struct{} // holds a token when the caller may look again
 	extras  []*lane
 	next    *time.Timer // of the extra attempt after the latest
 }
@@ -39,6 +43,7 @@ type result[Res any] struct {
 	extra bool
 	res   Res
 	err   error
+	now   time.Duration // when
 	panic any
 }
 
@@ -79,27 +84,31 @@ func (r *race[Req, Res]) run(permit belfry.Permit, begin time.Duration) (Res, er
 		return r.runDetached(permit, begin)
 	}
 	timer := time.AfterFunc(r.delay, r.hedge)
-	r.offer(r.inline(timer, permit, begin))
+	res, kind, now, err := r.inline(timer, permit, begin)
+	if timer.Stop() { // there is no other attempt, and there will be none
+		return r.end(&r.first, res, kind, now, err)
+	}
+	r.offer(result[Res]{lane: &r.first, rank: rankOf(kind, err), res: res, err: err, now: now})
 	r.wait()
 	return r.finish()
 }
 
 // inline makes the first attempt. If that panics, or ends the goroutine, so does the caller, and nothing is left of the race.
-func (r *race[Req, Res]) inline(timer *time.Timer, permit belfry.Permit, begin time.Duration) result[Res] {
+func (r *race[Req, Res]) inline(timer *time.Timer, permit belfry.Permit, begin time.Duration) (res Res, kind belfry.Kind, now time.Duration, err error) {
 	returned := false
 	defer func() {
-		timer.Stop()
 		if !returned {
+			timer.Stop()
 			r.abort()
 		}
 	}()
-	out := r.send(&r.first, &r.first, permit, r.req, begin)
+	res, kind, now, err = r.s.send(&r.first, permit, r.req, begin)
 	returned = true
-	return out
+	return res, kind, now, err
 }
 
 func (r *race[Req, Res]) runDetached(permit belfry.Permit, begin time.Duration) (Res, error) {
-	r.running, r.wake = 1, make(chan struct{}, 1)
+	r.others().running = 1
 	req := r.req
 	timer := time.AfterFunc(r.delay, r.hedge)
 	defer timer.Stop()
@@ -108,10 +117,18 @@ func (r *race[Req, Res]) runDetached(permit belfry.Permit, begin time.Duration) 
 	return r.finish()
 }
 
+// others returns the field, which it makes if need be. mu is held, or nobody else knows of the race.
+func (r *race[Req, Res]) others() *field[Res] {
+	if r.field == nil {
+		r.field = &field[Res]{wake: make(chan struct{}, 1)}
+	}
+	return r.field
+}
+
 // send makes an attempt on permit.
 func (r *race[Req, Res]) send(ctx context.Context, l *lane, permit belfry.Permit, req Req, begin time.Duration) result[Res] {
-	res, kind, err := r.s.send(ctx, permit, req, begin)
-	return result[Res]{lane: l, rank: rankOf(kind, err), res: res, err: err}
+	res, kind, now, err := r.s.send(ctx, permit, req, begin)
+	return result[Res]{lane: l, rank: rankOf(kind, err), res: res, err: err, now: now}
 }
 
 // hedge is what the timer runs, in a goroutine.
@@ -129,15 +146,13 @@ func (r *race[Req, Res]) enter() (l *lane, req Req, n int) {
 	if r.decided {
 		return nil, req, 0
 	}
-	if r.wake == nil {
-		r.wake = make(chan struct{}, 1)
-	}
-	r.running++
-	l = &lane{Context: r.ctx, tried: &r.set}
-	r.extras = append(r.extras, l)
-	n = len(r.extras)
+	f := r.others()
+	f.running++
+	l = &lane{Context: r.first.Context, tried: &r.set}
+	f.extras = append(f.extras, l)
+	n = len(f.extras)
 	if n < r.s.cfg.MaxHedges {
-		r.next = time.AfterFunc(r.delay, r.hedge)
+		f.next = time.AfterFunc(r.delay, r.hedge)
 	}
 	return l, r.req, n
 }
@@ -161,14 +176,14 @@ func (r *race[Req, Res]) leave() {
 		r.s.panicked(v)
 	}
 	r.mu.Lock()
-	r.running--
+	r.field.running--
 	r.mu.Unlock()
-	r.wakeUp()
+	r.field.wakeUp()
 }
 
-func (r *race[Req, Res]) wakeUp() {
+func (f *field[Res]) wakeUp() {
 	select {
-	case r.wake <- struct{}{}:
+	case f.wake <- struct{}{}:
 	default:
 	}
 }
@@ -176,7 +191,7 @@ func (r *race[Req, Res]) wakeUp() {
 // extra makes extra attempt n, if it may be made.
 func (r *race[Req, Res]) extra(l *lane, req Req, n int) result[Res] {
 	ctx, unmade := attempt.Hedge(l), result[Res]{lane: l}
-	if attempt.IsHedge(r.ctx) {
+	if attempt.IsHedge(r.first.Context) {
 		return unmade
 	}
 	again, ok := r.s.repeat(req)
@@ -233,16 +248,16 @@ func (r *race[Req, Res]) commit(ctx context.Context, n int) bool {
 func (r *race[Req, Res]) offer(out result[Res]) {
 	worse, decides := out, false
 	r.mu.Lock()
-	if !r.decided && out.rank > r.best.rank {
-		worse, r.best = r.best, out
+	f := r.others()
+	if !r.decided && out.rank > f.best.rank {
+		worse, f.best = f.best, out
 		decides = out.rank >= success
 		r.decided = decides
 	}
-	alone := r.wake == nil
 	r.mu.Unlock()
-	if decides && !alone {
+	if decides {
 		r.cancel(out.lane)
-		r.wakeUp()
+		f.wakeUp()
 	}
 	if worse.lane != nil {
 		r.s.drop(worse)
@@ -251,13 +266,16 @@ func (r *race[Req, Res]) offer(out result[Res]) {
 
 // cancel ends all attempts but that of the winner. The race is decided, so there are no others to come.
 func (r *race[Req, Res]) cancel(winner *lane) {
-	for _, l := range append([]*lane{&r.first}, r.extras...) {
+	if winner != &r.first {
+		r.first.end(beaten)
+	}
+	for _, l := range r.field.extras {
 		if l != winner {
 			l.end(beaten)
 		}
 	}
-	if r.next != nil {
-		r.next.Stop()
+	if r.field.next != nil {
+		r.field.next.Stop()
 	}
 }
 
@@ -276,18 +294,18 @@ func (r *race[Req, Res]) wait() {
 func (r *race[Req, Res]) over() (bool, <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	over := r.running == 0 || r.decided && !r.s.cfg.WaitLosers
+	f := r.others()
+	over := f.running == 0 || r.decided && !r.s.cfg.WaitLosers
 	r.decided = r.decided || over
-	return over, r.wake
+	return over, f.wake
 }
 
-// finish returns the best result, whose response may keep the race for long, so the rest is cleared.
+// finish returns the best result of a race that is over.
 func (r *race[Req, Res]) finish() (Res, error) {
-	best := r.best
-	var none Req
-	r.best, r.req = result[Res]{}, none
-	if r.next != nil {
-		r.next.Stop()
+	best := r.field.best
+	r.field.best = result[Res]{}
+	if r.field.next != nil {
+		r.field.next.Stop()
 	}
 	switch best.rank {
 	case broken:
@@ -296,25 +314,38 @@ func (r *race[Req, Res]) finish() (Res, error) {
 	case gone:
 		best.lane.finish()
 		runtime.Goexit()
-	case success:
-		r.s.deposit()
+	}
+	kind := belfry.Failure
+	if best.rank == success {
+		kind = belfry.Success
 		if best.extra {
 			r.s.counts[won].Add(1)
 		}
 	}
-	if best.err != nil || !r.s.sem.Streams() {
-		best.lane.finish()
-		return best.res, best.err
+	return r.end(best.lane, best.res, kind, best.now, best.err)
+}
+
+// end returns the answer. Its response may keep the race for long, by its context, so the request is cleared.
+func (r *race[Req, Res]) end(l *lane, res Res, kind belfry.Kind, now time.Duration, err error) (Res, error) {
+	var none Req
+	r.req = none
+	if kind == belfry.Success {
+		r.s.deposit(now)
 	}
-	return r.s.sem.Finish(best.res, nil, best.lane.finish), nil
+	if err != nil || !r.s.sem.Streams() {
+		l.finish()
+		return res, err
+	}
+	return r.s.sem.Finish(res, nil, l.finish), nil
 }
 
 // abort ends a race whose first attempt has panicked, or ended the goroutine.
 func (r *race[Req, Res]) abort() {
 	r.mu.Lock()
 	r.decided = true
-	best := r.best
-	r.best = result[Res]{}
+	f := r.others()
+	best := f.best
+	f.best = result[Res]{}
 	r.mu.Unlock()
 	r.cancel(nil)
 	if r.s.cfg.WaitLosers {
