@@ -23,7 +23,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 		{"demo --help", []string{"--duration=6s", "100ms to 10m", "--rate=1000", "1 to 10000", "--seed=1", "--json", "belfry demo --rate", "Exit codes"}},
 		{"proxy --help", []string{
 			"--listen=ADDR", "--to=URL,...", "--endpoint-limit=256", "--limit=1024", "--buffer=512", "--buffer-wait=5s", "--timeout=30s",
-			"--attempts=3", "--retry-ratio=0.2", "--replay-bytes=64KiB", "--drain=30s", "belfry proxy --to http://", "SIGTERM",
+			"--attempts=3", "--retry-ratio=0.2", "--replay-bytes=64KiB", "--drain=30s", "--log-level=LEVEL", "belfry proxy --to http://", "SIGTERM",
 		}},
 	} {
 		t.Run(c.args, func(t *testing.T) {
@@ -79,6 +79,7 @@ func TestABadCommandLineIsRefusedWithWhatIsAccepted(t *testing.T) {
 		{"proxy --to http://a?x", []string{"--to", targets, "query"}},
 		{"proxy --to a:80", []string{"--to", targets, "no http:// or https://"}},
 		{"proxy --to http://a --listen foo", []string{"--listen", "host:port", `"foo"`}},
+		{"proxy --to http://a --log-level loud", []string{"--log-level", "debug, info, warn or error", `"loud"`}},
 		{"proxy --to http://a --limit 0", []string{"--limit", "1 to 1000000", "got 0"}},
 		{"proxy --to http://a --timeout x", []string{"--timeout", "1ms to 1h", `"x"`}},
 		{"proxy --to http://a --replay-bytes many", []string{"--replay-bytes", "0 to 16MiB", "64KiB", `"many"`}},

@@ -20,7 +20,8 @@ type proxyCommand struct {
 	To     []string `accept:"targets" placeholder:"URL" help:"The servers, separated by commas: ${targets}. Required, unless there is a file."`
 	Admin  string   `default:"${admin}" accept:"admins" placeholder:"ADDR" help:"Address of the page, the metrics and /readyz, for those who may see them (default ${admin}); off for none."`
 
-	AccessLog bool `help:"Log a line for each request."`
+	AccessLog bool   `help:"Log a line for each request."`
+	LogLevel  string `default:"${log_level}" accept:"log_levels" placeholder:"LEVEL" help:"How much is logged: ${log_levels} (default ${log_level})."`
 
 	EndpointLimit int           `group:"bounds" default:"${endpoint_limit}" accept:"places" help:"Requests at one server at a time."`
 	Limit         int           `group:"bounds" default:"${limit}" accept:"places" help:"Requests worked on at a time, over all servers."`
@@ -41,6 +42,7 @@ func proxyVars() kong.Vars {
 		"endpoint_limit": fmt.Sprint(d.EndpointLimit), "limit": fmt.Sprint(d.Limit), "buffer": fmt.Sprint(d.Buffer),
 		"buffer_wait": d.BufferWait.String(), "buffer_waits": proxy.AcceptedBufferWait,
 		"timeout": d.Timeout.String(), "timeouts": proxy.AcceptedTimeout,
+		"log_level": d.LogLevel, "log_levels": proxy.AcceptedLogLevel,
 		"drain": d.Drain.String(), "drains": proxy.AcceptedDrain,
 		"attempts": fmt.Sprint(d.Attempts), "attemptss": proxy.AcceptedAttempts,
 		"retry_ratio": fmt.Sprint(d.RetryRatio), "retry_ratios": proxy.AcceptedRetryRatio,
@@ -81,6 +83,7 @@ Examples:
 func (c proxyCommand) config() proxy.Config {
 	cfg := proxy.Defaults()
 	cfg.Listen, cfg.Targets, cfg.AccessLog = c.Listen, c.To, c.AccessLog
+	cfg.LogLevel = c.LogLevel
 	if cfg.Admin = c.Admin; strings.EqualFold(c.Admin, "off") {
 		cfg.Admin = ""
 	}
@@ -106,7 +109,7 @@ func (c proxyCommand) AfterApply(ctx *kong.Context) error {
 
 // Run serves until a signal.
 func (c proxyCommand) Run(p Process, code *int) error {
-	cfg, opts := c.config(), proxy.Options{}
+	cfg, opts := c.config(), proxy.Options{Level: new(slog.LevelVar)}
 	if c.Config != "" {
 		load := func() (proxy.Config, error) { return config.Load(c.Config) }
 		var err error
@@ -116,7 +119,7 @@ func (c proxyCommand) Run(p Process, code *int) error {
 		opts.File, opts.Reload = c.Config, load
 	}
 	defer admin.Attach(&opts)()
-	*code = proxy.Run(cfg, opts, slog.New(slog.NewTextHandler(p.Stderr, nil)))
+	*code = proxy.Run(cfg, opts, slog.New(slog.NewTextHandler(p.Stderr, &slog.HandlerOptions{Level: opts.Level})))
 	return nil
 }
 

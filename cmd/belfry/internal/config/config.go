@@ -228,6 +228,7 @@ func fields() map[string]field {
 			cfg.TrustedForwarders = append(cfg.TrustedForwarders, all...)
 			return nil
 		}},
+		"log_level":  text(proxy.AcceptedLogLevel, func(c *proxy.Config) *string { return &c.LogLevel }),
 		"access_log": boolean(func(c *proxy.Config) *bool { return &c.AccessLog }),
 		"drain": {fields: map[string]field{
 			"delay":   duration(proxy.AcceptedDrain, func(c *proxy.Config) *time.Duration { return &c.DrainDelay }),

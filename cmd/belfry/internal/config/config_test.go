@@ -117,6 +117,7 @@ client: {header_bytes: 8192}
 drain: {delay: 0, timeout: 0}
 trusted_forwarders: [127.0.0.1, "::1", "::ffff:10.1.2.3/120", 10.1.2.3/8]
 access_log: true
+log_level: debug
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -126,6 +127,7 @@ access_log: true
 	want.Targets = []string{"h2c://a:81", "file:///etc/targets", "srv:///_http._tcp.a.example"}
 	want.Buffer, want.BufferWait, want.Attempts, want.RetryRatio, want.ReplayBytes = 7, 90*time.Second, 1, 1, 1<<20
 	want.Client.HeaderBytes, want.Drain, want.AccessLog = 8192, 0, true
+	want.LogLevel = "debug"
 	for _, p := range []string{"127.0.0.1/32", "::1/128", "10.1.2.0/24", "10.0.0.0/8"} {
 		want.TrustedForwarders = append(want.TrustedForwarders, netip.MustParsePrefix(p))
 	}
@@ -170,6 +172,7 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 		{"infinity", ok + "retry: {budget: .inf}\n", "f:2: retry.budget must be 0 to 1, got .inf"},
 		{"bytes", ok + "retry: {body_cap: 17MiB}\n", "f:2: retry.body_cap must be 0 to 16MiB, got 17825792"},
 		{"load", ok + "load: best\n", `f:2: load must be peak_ewma, in_flight or random, got "best"`},
+		{"log level", ok + "log_level: loud\n", `f:2: log_level must be debug, info, warn or error, got "loud"`},
 		{"path", ok + "health:\n  path: healthz\n", `f:3: health.path must be a path that begins with /`},
 		{"forwarder", ok + "trusted_forwarders:\n  - 10.0.0.1\n  - 10.0.0.0/33\n", `f:4: trusted_forwarders[1] must be addresses or networks`},
 		{"half of tls", ok + "tls: {cert: a}\n", "f:2: tls must have both cert and key, or neither"},

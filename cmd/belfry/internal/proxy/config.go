@@ -4,6 +4,7 @@ package proxy
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
@@ -57,6 +58,8 @@ type Config struct {
 	TrustedForwarders []netip.Prefix
 	// AccessLog has a line logged for each request.
 	AccessLog bool
+	// LogLevel is how much is logged: debug, info, warn or error.
+	LogLevel string
 
 	// DrainDelay is how long requests are taken after the signal to end, so that those who send them can learn of it.
 	DrainDelay time.Duration
@@ -103,6 +106,7 @@ func Defaults() Config {
 		Listen:        "127.0.0.1:8080",
 		Admin:         "127.0.0.1:9900",
 		Load:          LoadPeakEWMA,
+		LogLevel:      "info",
 		Health:        Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Unhealthy: 3, Healthy: 2},
 		Shed:          true,
 		Buffer:        512,
@@ -130,6 +134,9 @@ const (
 	LoadRandom   = "random"
 )
 
+// logLevels is what LogLevel may be.
+var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
+
 // The ranges, in words, of what Validate accepts.
 const (
 	AcceptedListen       = "host:port, where the port is 0 to 65535 and the host may be left out"
@@ -147,6 +154,7 @@ const (
 	AcceptedDrain        = "0s to 1h"
 	AcceptedInterval     = "100ms to 1h"
 	AcceptedLoad         = LoadPeakEWMA + ", " + LoadInFlight + " or " + LoadRandom
+	AcceptedLogLevel     = "debug, info, warn or error"
 	AcceptedPath         = "a path that begins with /, with a query or without"
 	AcceptedInARow       = "1 to 100"
 	AcceptedClientTimes  = "10ms to 1h"
@@ -256,6 +264,8 @@ func (c Config) checkBounds(v *checks) {
 	v.within("retry.budget", "--retry-ratio", c.RetryRatio >= 0 && c.RetryRatio <= 1, AcceptedRetryRatio, c.RetryRatio) // NaN neither
 	v.within("retry.body_cap", "--replay-bytes", c.ReplayBytes >= 0 && c.ReplayBytes <= maxReplay, AcceptedReplay, c.ReplayBytes)
 	v.within("load", "", c.Load == LoadPeakEWMA || c.Load == LoadInFlight || c.Load == LoadRandom, AcceptedLoad, strconv.Quote(c.Load))
+	_, ok := logLevels[c.LogLevel]
+	v.within("log_level", "--log-level", ok, AcceptedLogLevel, strconv.Quote(c.LogLevel))
 	v.within("client.header_bytes", "", c.Client.HeaderBytes >= minHeader && c.Client.HeaderBytes <= maxHeader, AcceptedHeaderBytes, c.Client.HeaderBytes)
 	if c.Health.Path != "" {
 		_, err := probeURL(c.Health.Path)

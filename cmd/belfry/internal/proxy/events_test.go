@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -189,6 +190,29 @@ func TestEachHookIsWired(t *testing.T) {
 	eventually(t, "a healthy server", func() bool { return changes() == was+2 && lines(p.log.String(), "level=INFO", "endpoint healthy") > 0 })
 	if n := lines(p.log.String(), "request tried again"); n != 1 {
 		t.Errorf("%d lines about retries", n)
+	}
+}
+
+func TestAReloadChangesHowMuchIsLogged(t *testing.T) {
+	var level slog.LevelVar
+	var next atomic.Pointer[Config]
+	cfg := configure(func(c *Config) { c.LogLevel = "error" }, nobody(t))
+	var s *Server
+	// The log of the test has everything: it is the level that is looked at.
+	p := startWith(t, cfg, Options{
+		Level:  &level,
+		Reload: func() (Config, error) { return *next.Load(), nil },
+		Admin:  func(made *Server) http.Handler { s = made; return http.NotFoundHandler() },
+	})
+	if level.Level() != slog.LevelError {
+		t.Errorf("the level is %v", level.Level())
+	}
+	cfg.LogLevel = "debug"
+	next.Store(&cfg)
+	p.signals <- syscall.SIGHUP
+	eventually(t, "the reload", func() bool { return s.State().Config.Generation == 2 })
+	if level.Level() != slog.LevelDebug {
+		t.Errorf("after the reload the level is %v", level.Level())
 	}
 }
 

@@ -46,6 +46,7 @@ type Server struct {
 func newServer(cfg Config, opts Options, log *slog.Logger) (*Server, error) {
 	s := &Server{log: log, opts: opts, started: time.Now(), cfg: cfg, events: newEvents(log)}
 	s.config = ConfigState{File: opts.File, Generation: 1, Since: s.started}
+	s.setLevel(cfg)
 	cert, err := readCertificate(cfg.TLS)
 	if err != nil {
 		return nil, err
@@ -179,10 +180,17 @@ func (s *Server) replace() error {
 	}
 	s.cert.Store(cert)
 	s.handler.set(cfg)
+	s.setLevel(cfg)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cfg = cfg
 	return nil
+}
+
+func (s *Server) setLevel(cfg Config) {
+	if s.opts.Level != nil {
+		s.opts.Level.Set(logLevels[cfg.LogLevel])
+	}
 }
 
 var errRestart = errors.New("cannot change while it runs; restart it for that")

@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"log/slog"
 	"net/http"
 	"time"
 
@@ -118,6 +119,8 @@ type Options struct {
 	File string
 	// Reload reads the Config again, on SIGHUP. Nil means that there is nothing to read again.
 	Reload func() (Config, error)
+	// Level is set to Config.LogLevel, for whoever writes the log. Nil means that the level is none of the proxy's business.
+	Level *slog.LevelVar
 	// Admin makes what is served at Config.Admin. It is called once, before anything runs: the Server's On methods are for it alone,
 	// State for later. Nil means that nothing is served there.
 	Admin func(s *Server) http.Handler
