@@ -99,8 +99,8 @@ func TestBreakerPerEndpoint(t *testing.T) {
 		})
 	}
 	for _, wait := range []bool{false, true} {
-		name := map[bool]string{false: "refuses", true: "waits"}[wait]
-		bubble(t, "S16 callers wait for the only one, and nobody spins: one that "+name, func(t *testing.T) {
+		name := map[bool]string{false: "it refuses", true: "it waits"}[wait]
+		bubble(t, "S16 callers wait for the only one, and nobody spins: "+name, func(t *testing.T) {
 			w, all := hospital(t, 1, nil, wait)
 			a := all[0]
 			a.ill.Store(1)

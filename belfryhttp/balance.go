@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/discover"
 )
 
@@ -52,10 +53,17 @@ func (c *Config) endpoint(addr string) (belfry.Service[*http.Request, *http.Resp
 	}
 	leaf := Transport(c.newTransport())
 	leaf.rewrite = func(out *http.Request) { rewrite(out, base, c.PreserveHost) }
-	if c.PerEndpoint == nil {
+	if c.PerEndpoint == nil && c.Breaker == nil {
 		return leaf, nil
 	}
-	return &closing{c.PerEndpoint(leaf), leaf}, nil
+	var svc belfry.Service[*http.Request, *http.Response] = leaf
+	if c.PerEndpoint != nil {
+		svc = c.PerEndpoint(svc)
+	}
+	if c.Breaker != nil {
+		svc = breaker.New(svc, *c.Breaker, Semantics(*c))
+	}
+	return &closing{svc, leaf}, nil
 }
 
 // A closing is a layered endpoint that can be closed.

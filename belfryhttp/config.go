@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/breaker"
 )
 
 // Config says what HTTP leaves open. One Config may be given to all functions of the package that take one; each
@@ -39,9 +40,13 @@ type Config struct {
 	// Transport is cloned for each endpoint. Nil means one like [http.DefaultTransport].
 	Transport *http.Transport
 
-	// PerEndpoint wraps the service of each endpoint, in a limit or a breaker of its own for example. It is called once for
+	// PerEndpoint wraps the service of each endpoint, in a limit of its own for example. It is called once for
 	// each, concurrently. What it returns is closed with the endpoint if it is an io.Closer. Nil wraps it in nothing.
 	PerEndpoint belfry.Layer[*http.Request, *http.Response]
+
+	// Breaker puts a breaker of its own before each endpoint, outside what PerEndpoint made, so that one that keeps failing gets
+	// no calls for a while. Nil means none.
+	Breaker *breaker.Config
 
 	// IdleConns is how many idle connections are kept for each endpoint, unless Transport says so itself: at least the
 	// number of concurrent requests, lest connections are opened and closed all the time. Zero means 512.
@@ -75,6 +80,11 @@ func (c Config) Validate() error {
 		return fmt.Errorf("belfryhttp: DrainTime must not be below 0, got %v", c.DrainTime)
 	case c.IdleConns < 0:
 		return fmt.Errorf("belfryhttp: IdleConns must not be below 0, got %d", c.IdleConns)
+	}
+	if c.Breaker != nil {
+		if err := c.Breaker.Validate(); err != nil {
+			return fmt.Errorf("belfryhttp: Breaker: %w", err)
+		}
 	}
 	return nil
 }
