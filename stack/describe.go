@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
 	"github.com/belfry-go/belfry/timeout"
@@ -83,6 +84,30 @@ func describeBreaker(cfg breaker.Config) string {
 	words = appendUnlessZero(words, "probe timeout", cfg.ProbeTimeout)
 	if cfg.Wait {
 		words = append(words, "with wait")
+	}
+	return strings.Join(words, ", ")
+}
+
+func describeHedge(cfg hedge.Config) string {
+	words := []string{fmt.Sprint("after ", cfg.Delay)}
+	if cfg.Delay == 0 {
+		percentile := cfg.Percentile
+		if percentile == 0 {
+			percentile = hedge.DefaultPercentile
+		}
+		words = []string{fmt.Sprintf("after percentile %g", percentile)}
+		words = appendUnlessZero(words, "min samples", cfg.MinSamples)
+		words = appendUnlessZero(words, "period", cfg.Period)
+	}
+	words = appendUnlessZero(words, "max hedges", cfg.MaxHedges)
+	if cfg.WaitLosers {
+		words = append(words, "waits for losers")
+	}
+	if cfg.Detach {
+		words = append(words, "detached")
+	}
+	if cfg.Budget != nil {
+		words = append(words, "own budget")
 	}
 	return strings.Join(words, ", ")
 }

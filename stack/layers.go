@@ -8,6 +8,7 @@ import (
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
 	"github.com/belfry-go/belfry/shed"
@@ -28,6 +29,7 @@ func (s Stack[Req, Res]) Buffer(bound int, cfg ...buffer.Config) Stack[Req, Res]
 	c, err := only(cfg)
 	return s.add(step[Req, Res]{
 		name:     "buffer",
+		kind:     buffers,
 		settings: describeBuffer(bound, c),
 		err:      errors.Join(err, buffer.Validate(bound, c)),
 		wrap: func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
@@ -124,10 +126,15 @@ func (s Stack[Req, Res]) Timeout(d time.Duration, cfg ...timeout.Config) Stack[R
 
 // Retry adds a [retry.Service] with the ready-made behaviour. Unless cfg has a budget, it draws on the stack's.
 func (s Stack[Req, Res]) Retry(cfg retry.Config) Stack[Req, Res] {
+	own := usual
+	if cfg.Budget == nil {
+		own = pays
+	}
 	return s.add(step[Req, Res]{
 		name:     "retry",
 		settings: describeRetry(cfg),
 		err:      cfg.Validate(),
+		kind:     own,
 		wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
 			c := cfg
 			if c.Budget == nil {
@@ -147,6 +154,27 @@ func (s Stack[Req, Res]) RetryPolicy(newPolicy func() retry.Policy[Req, Res]) St
 		st.err = errors.New("new policy must not be nil")
 	}
 	return s.add(st)
+}
+
+// Hedge adds a [hedge.Service]. Unless cfg has a budget, it draws on the stack's, into which a retry of the stack pays, if
+// there is one that draws on it too. Build refuses a hedge directly over a buffer: the seat of the extra attempt is there
+// when its room is not. It takes at most one Config.
+func (s Stack[Req, Res]) Hedge(cfg ...hedge.Config) Stack[Req, Res] {
+	c, err := only(cfg)
+	return s.add(step[Req, Res]{
+		name:     "hedge",
+		settings: describeHedge(c),
+		err:      errors.Join(err, c.Validate()),
+		kind:     hedges,
+		wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
+			c := c
+			if c.Budget == nil {
+				c.Budget = st.budget
+				c.NoDeposit = c.NoDeposit || st.has(pays)
+			}
+			return hedge.New(inner, c, st.sem)
+		},
+	})
 }
 
 // Breaker adds a [breaker.Service]. It belongs next to the service, under Retry, whose attempts it counts one by one, and which

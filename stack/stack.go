@@ -50,8 +50,19 @@ type step[Req, Res any] struct {
 	err      error              // found when the step was added
 	limiter  *limit.Limiter     // that the caller keeps, and may resize; it may stand in a stack only once
 	rate     *limit.RateLimiter // likewise
+	kind     kind
 	wrap     func(inner belfry.Service[Req, Res], s *Stack[Req, Res]) belfry.Service[Req, Res]
 }
+
+// A kind is what other layers of a stack need to know of a step.
+type kind uint8
+
+const (
+	usual   kind = iota
+	buffers      // it has seats
+	hedges       // it reserves inside Call, and does not queue
+	pays         // it deposits successes into the stack's budget
+)
 
 func (s step[Req, Res]) String() string {
 	switch {
@@ -143,12 +154,19 @@ func (s *Stack[Req, Res]) check(svc belfry.Service[Req, Res]) error {
 		if first, twice := rates[st.rate]; twice && st.rate != nil {
 			err = errors.Join(err, fmt.Errorf("the same RateLimiter as in layer %d: each call would count twice", first))
 		}
+		if st.kind == hedges && i+1 < len(s.steps) && s.steps[i+1].kind == buffers {
+			err = errors.Join(err, errors.New("must not be directly over a buffer: what is not ready now is not hedged, and there is always a seat"))
+		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("stack: layer %d, %s: %w", i+1, st.name, err))
 		}
 		seen[st.limiter], rates[st.rate] = i+1, i+1
 	}
 	return errors.Join(errs...)
+}
+
+func (s *Stack[Req, Res]) has(k kind) bool {
+	return slices.ContainsFunc(s.steps, func(st step[Req, Res]) bool { return st.kind == k })
 }
 
 // String lists the layers in the order in which a request meets them, each with what matters most and what is not the
