@@ -30,3 +30,26 @@ func BenchmarkNoWait(b *testing.B) {
 		_ = belfry.NoWait(ctx)
 	}
 }
+
+func BenchmarkLazy(b *testing.B) {
+	svc := belfry.NewLazy(func(context.Context) (belfry.Service[int, int], error) {
+		return belfry.Of(func(_ context.Context, req int) (int, error) { return req, nil }), nil
+	})
+	defer svc.Close()
+	b.ReportAllocs()
+	for b.Loop() {
+		_, _ = belfry.Do(b.Context(), svc, 1)
+	}
+}
+
+func BenchmarkCallAll(b *testing.B) {
+	svc := belfry.Of(func(_ context.Context, req int) (int, error) { return req, nil })
+	inputs := func(yield func(int) bool) {
+		for i := 0; b.Loop() && yield(i); i++ {
+		}
+	}
+	b.ReportAllocs()
+	for r := range belfry.CallAll(b.Context(), svc, inputs, 8) {
+		_ = r
+	}
+}

@@ -3,6 +3,7 @@ package belfry_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/belfrytest"
@@ -28,6 +29,21 @@ func TestContract(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			belfrytest.TestLayer(t, func(_ testing.TB, inner service) (service, func()) { return wrap(inner), nil })
+		})
+	}
+	for _, took := range []time.Duration{0, 2 * time.Second} {
+		t.Run("Lazy, made in "+took.String(), func(t *testing.T) {
+			belfrytest.TestLayer(t, func(_ testing.TB, inner service) (service, func()) {
+				l := belfry.NewLazy(func(ctx context.Context) (service, error) {
+					select {
+					case <-time.After(took):
+						return inner, nil
+					case <-ctx.Done():
+						return nil, ctx.Err()
+					}
+				})
+				return l, func() { _ = l.Close() }
+			})
 		})
 	}
 }
