@@ -24,8 +24,9 @@ import (
 // calls weigh less and a tenth of a success is taken for granted. A cancelled call is a lower bound, and one that was never sent
 // is nothing.
 //
-// An endpoint that was passed over for long is tried again, as if it cost what its peers do: from 1 s to 10 s after its latest
-// request, the later the slower it was. If that trial succeeds, older news is forgotten.
+// An endpoint that was passed over for long is tried again, as if it cost what its peers do: from 1 s to 5 s after its latest
+// request, the later the slower it was. If that trial succeeds, older news is forgotten. And so is a peak when for half of the decay, and
+// 20 successes, nothing took even half as long.
 //
 // A newcomer is taken to be like the median of its peers. Until its first answer, a second request to it costs ten times as
 // much; that ends by itself after ten medians, or 1 s if that is longer. While nobody in the fleet has answered yet, all are
@@ -124,6 +125,7 @@ type peak struct {
 	answered bool
 	average  float64 // at stamp, of successes and lower bounds; before any it is 0
 	stamp    int64
+	doubt    doubt
 	good     float64 // successes and failures at judged; older ones count for less
 	bad      float64
 	judged   int64
@@ -204,9 +206,18 @@ func (p *peak) settle(mark Mark, class Class) {
 
 func (p *peak) succeed(now int64, took float64) {
 	fade := p.fleet.fade(p.stamp, now)
-	if faded := p.average * fade; took > faded {
+	faded := p.average * fade
+	switch {
+	case took > faded:
 		p.average = took
-	} else {
+		p.doubt.confirm(now)
+	case 2*took > faded:
+		p.average = faded + took*(1-fade)
+		p.doubt.confirm(now)
+	case p.doubt.add(now, took, p.fleet.decay):
+		p.average = p.doubt.most
+		p.doubt.confirm(now)
+	default:
 		p.average = faded + took*(1-fade)
 	}
 	p.judge(now, 1, 0)
@@ -223,6 +234,7 @@ func (p *peak) fail(now int64, took float64) {
 func (p *peak) raise(now int64, took float64) {
 	if took >= p.level(now) {
 		p.average, p.stamp = took, max(p.stamp, now)
+		p.doubt.confirm(now)
 	}
 }
 

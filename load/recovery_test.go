@@ -16,6 +16,7 @@ func TestSimulateRecovery(t *testing.T) {
 		took  int64 // in µs
 		class load.Class
 	}{
+		{"20 times as slow", 90_000, load.Success},
 		{"100 times as slow", 300_000, load.Success},
 		{"failing at once", 300, load.Failure},
 		{"failing after 1 s", 1_000_000, load.Failure},

@@ -5,11 +5,12 @@ package load
 // passed over for long is due: its next request is a trial, for which it costs no more than its peers. A success there is
 // all that is known of it from then on. Any other end of a trial counts as always.
 //
-// A trial may be slow. So the pauses between trials are 20 times what a request is expected to take, from 1 s to 10 s, and 20 times the
+// A trial may be slow. So the pauses between trials are ten times what a request is expected to take, from 1 s to 5 s, and 20 times the
 // requests that make one for each endpoint: less than a twentieth of its share.
 const (
-	trialPeaks = 20
+	trialPeaks = 10
 	trialAfter = second
+	trialMost  = 5 * second
 	trialTurns = 20
 )
 
@@ -19,7 +20,7 @@ func (p *peak) due(now int64) bool { return now-p.last >= trialAfter && p.overdu
 // overdue is due for an endpoint that had nothing for a second. What has not come back is evidence, for which there are other rules.
 func (p *peak) overdue(now int64) bool {
 	return p.answered && p.current.n+p.older.n == 0 &&
-		float64(now-p.last) >= min(trialPeaks*p.level(now), retryAfter) &&
+		float64(now-p.last) >= min(trialPeaks*p.level(now), trialMost) &&
 		p.fleet.starts.Load()-p.turn >= trialTurns*p.fleet.averages.count()
 }
 
@@ -43,6 +44,7 @@ func (p *peak) tried(mark Mark) bool {
 // forget leaves of what is known that a request took so long. What was started before that one is old news too, however it ends.
 func (p *peak) forget(now int64, took float64) {
 	p.average, p.stamp = took, max(p.stamp, now)
+	p.doubt.confirm(now)
 	p.good, p.bad, p.judged = 1, 0, max(p.judged, now)
 	p.older, p.current = bucket{}, bucket{}
 	p.generation += 2
