@@ -82,7 +82,8 @@ type Pool[K comparable, Req, Res any] struct {
 	mu      sync.Mutex
 	entries map[K]*entry[K, Req, Res]
 	idle    line[K, Req, Res]
-	timer   *time.Timer // for the front of idle; nil before there was one
+	timer   *time.Timer // nil before anything was idle
+	armed   bool        // timer will expire what has been idle for long enough then; whenever idle is not empty
 	closed  bool
 	stats   Stats
 }
@@ -150,6 +151,9 @@ func (p *Pool[K, Req, Res]) Evict(key K) bool {
 func (p *Pool[K, Req, Res]) Close() error {
 	p.mu.Lock()
 	p.closed = true
+	if p.timer != nil {
+		p.timer.Stop()
+	}
 	var idle []*entry[K, Req, Res]
 	for _, e := range p.entries {
 		if p.takeOut(e) {
@@ -234,15 +238,22 @@ func (p *Pool[K, Req, Res]) enter(key K) (e *entry[K, Req, Res], first bool, dis
 		p.takeOut(displaced)
 		p.stats.Evicted++
 	}
-	e = &entry[K, Req, Res]{key: key, made: make(chan struct{}), uses: 1}
-	e.done = func() { p.leave(e) }
+	e = p.newEntry(key)
 	p.entries[key] = e
 	return e, true, displaced, nil
+}
+
+// newEntry returns an entry that is in use. It is a function of its own because done would put its e on the heap for every call.
+func (p *Pool[K, Req, Res]) newEntry(key K) *entry[K, Req, Res] {
+	e := &entry[K, Req, Res]{key: key, made: make(chan struct{}), uses: 1}
+	e.done = func() { p.leave(e) }
+	return e
 }
 
 // fill makes the service of e. If that fails, e is taken out.
 func (p *Pool[K, Req, Res]) fill(e *entry[K, Req, Res]) {
 	svc, err := belfry.Service[Req, Res](nil), errUnmade
+	returned := false
 	defer func() {
 		p.mu.Lock()
 		if err != nil {
@@ -253,11 +264,13 @@ func (p *Pool[K, Req, Res]) fill(e *entry[K, Req, Res]) {
 		p.mu.Unlock()
 		e.svc, e.err = svc, err
 		close(e.made)
-		if svc == nil && e.err == errUnmade { //nolint:errorlint // set above
+		if !returned {
 			p.leave(e) // for the caller, who will not
 		}
 	}()
-	if svc, err = p.make(e.key); err == nil && svc == nil {
+	svc, err = p.make(e.key)
+	returned = true
+	if err == nil && svc == nil {
 		err = errNoService
 	}
 }
@@ -276,7 +289,7 @@ func (p *Pool[K, Req, Res]) leave(e *entry[K, Req, Res]) {
 	default:
 		e.since = now
 		p.idle.push(e)
-		if p.idle.n == 1 {
+		if !p.armed {
 			p.wake(p.cfg.Idle)
 		}
 	}
@@ -294,14 +307,12 @@ func (p *Pool[K, Req, Res]) takeOut(e *entry[K, Req, Res]) (idle bool) {
 		return false
 	}
 	p.idle.remove(e)
-	if p.idle.n == 0 && p.timer != nil {
-		p.timer.Stop()
-	}
 	return true
 }
 
 // wake arranges that expire runs after d. mu is held.
 func (p *Pool[K, Req, Res]) wake(d time.Duration) {
+	p.armed = true
 	if p.timer == nil {
 		p.timer = time.AfterFunc(d, p.expire)
 		return
@@ -309,11 +320,12 @@ func (p *Pool[K, Req, Res]) wake(d time.Duration) {
 	p.timer.Reset(d)
 }
 
-// expire takes out what has been idle for too long. It may find nothing: the timer goes on when what it was set for is in use again.
+// expire takes out what has been idle for too long. It may find nothing: the timer is left alone when what it was set for is used again.
 func (p *Pool[K, Req, Res]) expire() {
 	now := time.Now()
 	var old []*entry[K, Req, Res]
 	p.mu.Lock()
+	p.armed = false
 	for e := p.idle.front; e != nil; e = p.idle.front {
 		if left := p.cfg.Idle - now.Sub(e.since); left > 0 {
 			p.wake(left)
