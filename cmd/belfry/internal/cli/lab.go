@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -11,8 +14,10 @@ import (
 )
 
 type labCommand struct {
-	List labListCommand `cmd:"" help:"Print the scenarios and the policies."`
-	Run  labRunCommand  `cmd:"" help:"Run one scenario and print its figures."`
+	List   labListCommand   `cmd:"" help:"Print the scenarios and the policies."`
+	Run    labRunCommand    `cmd:"" help:"Run one scenario and print its figures."`
+	Report labReportCommand `cmd:"" help:"Run all scenarios and write a page with plots, and tables in Markdown. It takes a few minutes."`
+	Advise labAdviseCommand `cmd:"" help:"Say which policy to take for a fleet of your own."`
 }
 
 func labVars() kong.Vars {
@@ -32,6 +37,7 @@ func (labListCommand) Run(p Process) error { return lab.WriteList(p.Stdout) }
 
 type labRunCommand struct {
 	Scenario string   `arg:"" help:"Which: ${lab_scenarios}. A name and a part of it, as in fleet-equal/10, is that part alone."`
+	Fleet    string   `type:"path" placeholder:"FILE" help:"For your-own: the YAML file that describes the fleet. Without it an example is taken."`
 	Policy   []string `placeholder:"NAME,..." help:"Which policies to compare. None means those of the scenario; belfry lab list prints all."`
 	Seed     uint64   `default:"1" accept:"demo_seeds" help:"Determines everything."`
 	Seeds    int      `default:"1" accept:"lab_seeds" help:"Take the means over so many seeds, from --seed on (${lab_seeds})."`
@@ -55,14 +61,24 @@ func (c labRunCommand) plan() (lab.Plan, error) {
 	if err != nil {
 		return lab.Plan{}, err
 	}
+	if c.Fleet != "" {
+		if s.Name != lab.YourOwn {
+			return lab.Plan{}, fmt.Errorf("--fleet: is for %s, got the scenario %s", lab.YourOwn, s.Name)
+		}
+		f, err := lab.LoadFleet(c.Fleet)
+		if err != nil {
+			return lab.Plan{}, err
+		}
+		s = f.Scenario()
+	}
 	plan := lab.Plan{Scenario: s, Policies: c.Policy, Seed: c.Seed, Seeds: c.Seeds}
 	return plan, plan.Validate()
 }
 
 // Validate is asked by kong.
 func (c labRunCommand) Validate() error {
-	if c.Seeds < 1 || c.Seeds > maxSeeds {
-		return fmt.Errorf("--seeds: must be 1 to %d, got %d", maxSeeds, c.Seeds)
+	if err := validSeeds(c.Seeds); err != nil {
+		return err
 	}
 	_, err := c.plan()
 	return err
@@ -79,4 +95,85 @@ func (c labRunCommand) Run(p Process) error {
 		return lab.WriteJSON(p.Stdout, plan, rows)
 	}
 	return lab.WriteTable(p.Stdout, plan, rows)
+}
+
+type labReportCommand struct {
+	Page     string `default:"belfry-lab.html" placeholder:"FILE" help:"Where to write the page, which needs no network."`
+	Markdown string `default:"belfry-lab.md" placeholder:"FILE" help:"Where to write the tables."`
+}
+
+// Run runs everything.
+func (c labReportCommand) Run(p Process) error {
+	report, err := lab.MakeReport(func(name string) { fmt.Fprintf(p.Stderr, "belfry lab: %s\n", name) })
+	if err != nil {
+		return err
+	}
+	if err := write(c.Page, report.WritePage); err != nil {
+		return err
+	}
+	if err := write(c.Markdown, report.WriteMarkdown); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(p.Stdout, "Wrote %s and %s.\n", c.Page, c.Markdown)
+	return err
+}
+
+// write writes a file, and tells also what closing it says.
+func write(path string, what func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(what(file), file.Close())
+}
+
+type labAdviseCommand struct {
+	Fleet string `arg:"" type:"path" placeholder:"FLEET.yaml" help:"The file that describes the fleet."`
+	Seed  uint64 `default:"1" accept:"demo_seeds" help:"Determines everything."`
+	Seeds int    `default:"3" accept:"lab_seeds" help:"Take the means over so many seeds, from --seed on (${lab_seeds})."`
+}
+
+// Help is the long help.
+func (labAdviseCommand) Help() string {
+	return `Runs all policies on a fleet, and says which to take, by how much it is better than the others, and where it loses. Of those
+that let the fewest requests fail (within 0.1 %), it is the one with the lowest p99; of those within 3 % of that, the default or the
+lowest mean.
+
+This is a fleet, with everything that a file may say:
+
+` + indent(lab.ExampleFleet())
+}
+
+func indent(text string) string {
+	return "  " + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n  ")
+}
+
+// Validate is asked by kong.
+func (c labAdviseCommand) Validate() error {
+	if err := validSeeds(c.Seeds); err != nil {
+		return err
+	}
+	_, err := lab.LoadFleet(c.Fleet)
+	return err
+}
+
+func validSeeds(n int) error {
+	if n < 1 || n > maxSeeds {
+		return fmt.Errorf("--seeds: must be 1 to %d, got %d", maxSeeds, n)
+	}
+	return nil
+}
+
+// Run runs the fleet.
+func (c labAdviseCommand) Run(p Process) error {
+	f, err := lab.LoadFleet(c.Fleet)
+	if err != nil {
+		return err
+	}
+	plan := lab.Plan{Scenario: f.Scenario(), Seed: c.Seed, Seeds: c.Seeds}
+	rows := lab.Run(plan)
+	if err := lab.WriteTable(p.Stdout, plan, rows); err != nil {
+		return err
+	}
+	return lab.Advise(rows).Write(p.Stdout)
 }

@@ -9,7 +9,8 @@ import (
 func coldStart() Scenario {
 	return Scenario{
 		Name: "cold-start", Unit: "ms", Policies: usual,
-		About: "an eleventh server joins ten, and is five times slower for its first 10 s; latencies are of those 10 s",
+		Judged: "p99",
+		About:  "an eleventh server joins ten, and is five times slower for its first 10 s; latencies are of those 10 s",
 		Parts: []Part{
 			{Name: "recorded", run: func(p sim.Policy, seed uint64) Outcome {
 				servers := eleven()
@@ -50,7 +51,8 @@ func coldAndWarm(cfg sim.Config, scale float64) Outcome {
 func flapping() Scenario {
 	return Scenario{
 		Name: "flapping", Unit: "ms", Policies: usual,
-		About: "of ten servers that take 50 ms one is good for 5 s and fails everything in 1 ms for 5 s, in turn",
+		Judged: "failed",
+		About:  "of ten servers that take 50 ms one is good for 5 s and fails everything in 1 ms for 5 s, in turn",
 		Parts: []Part{{run: func(p sim.Policy, seed uint64) Outcome {
 			servers := constant(10, 50)
 			for at := 5 * second; at < 60*second; at += 10 * second {
@@ -70,7 +72,8 @@ func flapping() Scenario {
 func rollingRestart() Scenario {
 	return Scenario{
 		Name: "rolling-restart", Unit: "ms", Policies: usual,
-		About: "each of ten servers is away for 5 s in turn, and is five times slower for 5 s when it is back",
+		Judged: "p999",
+		About:  "each of ten servers is away for 5 s in turn, and is five times slower for 5 s when it is back",
 		Parts: []Part{
 			{Name: "announced", run: restart(0)},
 			{Name: "sudden", run: restart(second)},

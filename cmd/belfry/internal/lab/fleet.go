@@ -220,7 +220,7 @@ func (f Fleet) Scenario() Scenario {
 	return Scenario{
 		Name: YourOwn, Unit: "ms", Policies: append(slices.Clone(usual), "p2c-oracle", "jsq-oracle"),
 		About: fmt.Sprintf("%d servers for %v, as a file describes them", len(f.servers()), f.Duration),
-		Parts: []Part{{run: f.run}},
+		Parts: []Part{{run: f.run}}, Judged: "mean",
 	}
 }
 

@@ -40,7 +40,8 @@ func fleetEqual() Scenario {
 	alike := func(int) float64 { return 1 }
 	return Scenario{
 		Name: "fleet-equal", Unit: serviceTimes, Policies: fleetPolicies,
-		About: "a hundred equal queues at 90 % load, and clients that know only of their own requests",
+		Judged: "mean",
+		About:  "a hundred equal queues at 90 % load, and clients that know only of their own requests",
 		Parts: []Part{
 			{Name: "1", run: fleet(1, 0.9, alike), slow: true},
 			{Name: "10", run: fleet(10, 0.9, alike), slow: true},
@@ -52,15 +53,17 @@ func fleetEqual() Scenario {
 func fleetHalf() Scenario {
 	return Scenario{
 		Name: "fleet-half", Unit: serviceTimes, Policies: fleetPolicies,
-		About: "a hundred queues at 90 % load, of which half are two times slower; ten clients",
-		Parts: []Part{{slow: true, run: fleet(10, 0.9, func(i int) float64 { return float64(1 + i%2) })}},
+		Judged: "mean",
+		About:  "a hundred queues at 90 % load, of which half are two times slower; ten clients",
+		Parts:  []Part{{slow: true, run: fleet(10, 0.9, func(i int) float64 { return float64(1 + i%2) })}},
 	}
 }
 
 func fleetTenth() Scenario {
 	return Scenario{
 		Name: "fleet-tenth", Unit: serviceTimes, Policies: fleetPolicies,
-		About: "a hundred queues at 70 % load, of which ten are ten times slower; ten clients",
+		Judged: "mean",
+		About:  "a hundred queues at 70 % load, of which ten are ten times slower; ten clients",
 		Parts: []Part{{slow: true, run: fleet(10, 0.7, func(i int) float64 {
 			if i%10 == 0 {
 				return 10

@@ -5,6 +5,7 @@ import "github.com/belfry-go/belfry/cmd/belfry/internal/lab/sim"
 func oneStuck() Scenario {
 	s := Scenario{
 		Name: "one-stuck", Unit: "ms", Policies: []string{"random", "in-flight", "peak-ewma", sim.Default},
+		Judged: "share", Higher: true,
 		About: "servers that take 20 ms; a second after the start, one request to one of them never comes back",
 	}
 	for _, c := range []struct {
@@ -25,6 +26,7 @@ func oneStuck() Scenario {
 func streams() Scenario {
 	return Scenario{
 		Name: "streams", Unit: "ms", Policies: []string{"random", "in-flight", "peak-ewma", sim.Default},
+		Judged: "least_of_fair", Higher: true,
 		About: "three servers that take 20 ms; two of them have 100 open responses each all the time",
 		Parts: []Part{{run: func(p sim.Policy, seed uint64) Outcome {
 			all := sim.Run(sim.Config{

@@ -22,6 +22,12 @@ type Scenario struct {
 	Unit     string
 	Policies []string // those that are compared unless others are asked for
 	Parts    []Part
+
+	// Judged is the figure by which policies are compared, none if that says nothing about the default. Less is better, or more if
+	// Higher; Missing says that what matters is how much is missing to 1.
+	Judged  string
+	Higher  bool
+	Missing bool
 }
 
 // A Part is one set-up of a scenario.

@@ -59,6 +59,7 @@ func middle(w sim.Window) sim.Window {
 func slowMiddle() Scenario {
 	return Scenario{
 		Name: "slow-middle", Unit: "ms", Policies: usual,
+		Judged: "within_1s", Higher: true, Missing: true,
 		About: "one of eleven servers is ten times slower for the middle half of a minute",
 		Parts: []Part{{run: func(p sim.Policy, seed uint64) Outcome {
 			w := middle(sim.Window{Slow: 10})
@@ -82,7 +83,8 @@ func slowMiddle() Scenario {
 func tower76() Scenario {
 	return Scenario{
 		Name: "tower-76", Unit: "ms", Policies: []string{"round-robin", "in-flight", "peak-ewma", sim.Default},
-		About: "ten servers up to 1, 10, 100 or 1000 ms, and always so many requests in flight, as in tower's example",
+		Judged: "p99",
+		About:  "ten servers up to 1, 10, 100 or 1000 ms, and always so many requests in flight, as in tower's example",
 		Parts: []Part{
 			{Name: "50", run: spread(50, 50_000, 1, 10, 10, 10, 10, 100, 100, 100, 100, 1000)},
 			{Name: "500", run: spread(500, 100_000, 1, 5, 10, 10, 10, 100, 100, 100, 500, 1000)},
@@ -118,7 +120,8 @@ func spread(concurrency, requests int, most ...int) func(sim.Policy, uint64) Out
 func hang() Scenario {
 	return Scenario{
 		Name: "hang", Unit: "ms", Policies: usual,
-		About: "one of eleven servers answers nothing for the middle half of a minute",
+		Judged: "stuck",
+		About:  "one of eleven servers answers nothing for the middle half of a minute",
 		Parts: []Part{{run: func(p sim.Policy, seed uint64) Outcome {
 			w := middle(sim.Window{Hangs: true})
 			all := sim.Run(sim.Config{Servers: eleven(w), Rate: 1000, Even: true, Horizon: 60 * second, Policy: p, Seed: seed})
@@ -139,7 +142,8 @@ func hang() Scenario {
 func fastFail() Scenario {
 	return Scenario{
 		Name: "fast-fail", Unit: "ms", Policies: usual,
-		About: "of ten servers that take 50 ms one fails everything in 1 ms",
+		Judged: "failed_after_1s",
+		About:  "of ten servers that take 50 ms one fails everything in 1 ms",
 		Parts: []Part{{run: func(p sim.Policy, seed uint64) Outcome {
 			servers := constant(10, 50)
 			servers[0].Windows = []sim.Window{{Span: always, Fails: 1, FailsIn: ms}}

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"charm.land/lipgloss/v2"
-	"charm.land/lipgloss/v2/table"
+	lines "charm.land/lipgloss/v2/table"
 )
 
 // A grid is a table of text.
@@ -112,7 +112,7 @@ func settings(plan Plan) string {
 
 // draw is the table without lines but one below its headers.
 func draw(g grid) string {
-	t := table.New().
+	t := lines.New().
 		Border(lipgloss.NormalBorder()).
 		BorderTop(false).BorderBottom(false).BorderLeft(false).BorderRight(false).BorderColumn(false).
 		Headers(g.headers...).Rows(g.rows...).

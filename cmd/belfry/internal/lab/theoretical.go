@@ -55,7 +55,8 @@ func idle() Scenario {
 func supermarket() Scenario {
 	s := Scenario{
 		Name: "supermarket", Unit: serviceTimes, Policies: []string{"random", "in-flight", "p2c-oracle", "jsq-oracle", sim.Default},
-		About: "a hundred equal queues and one client, against the closed form for infinitely many",
+		Judged: "mean",
+		About:  "a hundred equal queues and one client, against the closed form for infinitely many",
 	}
 	for _, l := range []float64{0.5, 0.7, 0.9, 0.95} {
 		s.Parts = append(s.Parts, Part{Name: fmt.Sprint(l), slow: true, run: market(fleetSize, l, 3*fleetHorizon)})
