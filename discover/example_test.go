@@ -3,6 +3,7 @@ package discover_test
 import (
 	"fmt"
 	"iter"
+	"strings"
 
 	"github.com/belfry-go/belfry/discover"
 )
@@ -45,4 +46,36 @@ func ExampleChange() {
 	// Output:
 	// 10.0.0.3 is gone: false
 	// 10.0.0.1 is gone: true
+}
+
+// Of many servers this client uses three, and other clients others.
+func ExampleSubset() {
+	servers := discover.List("http://a", "http://b", "http://c", "http://d", "http://e", "http://f")
+	for i := range 2 {
+		client := discover.Subset{Size: 3, Index: i, Count: 2} // or Identity: the name of the host
+		for change := range client.Of(servers) {
+			fmt.Println("client", i, "uses", change.Addr)
+		}
+	}
+	// Output:
+	// client 0 uses http://b
+	// client 0 uses http://c
+	// client 0 uses http://d
+	// client 1 uses http://a
+	// client 1 uses http://f
+	// client 1 uses http://e
+}
+
+// The servers of one rack, on another port.
+func ExampleMap() {
+	servers := discover.List("10.1.0.1:80", "10.2.0.1:80", "10.1.0.2:80")
+	for change := range discover.Map(servers, func(c discover.Change) (discover.Change, bool) {
+		host, _, _ := strings.Cut(c.Addr, ":")
+		return discover.Insert("http://" + host + ":8080"), strings.HasPrefix(host, "10.1.")
+	}) {
+		fmt.Println(change.Addr)
+	}
+	// Output:
+	// http://10.1.0.1:8080
+	// http://10.1.0.2:8080
 }
