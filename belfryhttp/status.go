@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/filter"
 	"github.com/belfry-go/belfry/retry"
 )
 
@@ -32,7 +33,7 @@ const StatusClientGone = 499
 // hosts, and belongs in a log.
 //
 //   - A refusal ([belfry.ErrRejected]) is 503, also one by a deadline while waiting for room: the layer that refused, and its
-//     reason. One of a rate limit is 429.
+//     reason. One of a rate limit is 429, and a request that a filter has rejected 403.
 //   - A deadline that has passed while a server was connected to or asked is 504.
 //   - Any other failure of that server is 502, also that there is no connection to it.
 //   - A caller that has left is [StatusClientGone]; one whose request cannot be read or sent is 400, or 413 if it was too long.
@@ -52,6 +53,9 @@ func Status(err error) (code int, reason string, retryAfter time.Duration) {
 		}
 	}
 	if r, ok := errors.AsType[*belfry.Rejection](err); ok {
+		if errors.Is(err, filter.Err) && r.Layer == "filter" { // and not a refusal that the filter's function has met
+			return http.StatusForbidden, "filter: " + r.Reason, 0
+		}
 		return statusOfRejection(r)
 	}
 	code, reason = statusOf(err)
