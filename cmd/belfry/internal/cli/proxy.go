@@ -148,14 +148,10 @@ Example:
 
 // Run checks the file.
 func (c checkCommand) Run(p Process, code *int) error {
-	cfg, err := config.Load(c.File)
-	if err != nil {
+	if _, err := config.Load(c.File); err != nil {
 		return refusedFile(p, code, err)
 	}
-	if err := proxy.Check(cfg); err != nil {
-		return refusedFile(p, code, fmt.Errorf("%s: %w", c.File, err))
-	}
-	_, err = fmt.Fprintf(p.Stdout, "%s is fine\n", c.File)
+	_, err := fmt.Fprintf(p.Stdout, "%s is fine\n", c.File)
 	return err
 }
 

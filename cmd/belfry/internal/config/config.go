@@ -22,7 +22,7 @@ import (
 // maxFile is how long a file may be. A list of targets that is longer belongs into a file of its own.
 const maxFile = 1 << 20
 
-// Load returns the configuration in the file at path. It reads no other file.
+// Load returns the configuration in the file at path, as Parse does, and reads the certificates and keys that it names.
 func Load(path string) (proxy.Config, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -37,7 +37,7 @@ func Load(path string) (proxy.Config, error) {
 	if err != nil {
 		return proxy.Config{}, withPath(path, err)
 	}
-	return Parse(path, data)
+	return read(path, data, proxy.Check)
 }
 
 // withPath is err with the path once.
@@ -51,6 +51,11 @@ func withPath(path string, err error) error {
 // Parse returns the configuration in data, which is the content of the file that is called name. Its error joins all
 // that is wrong, a line for each: name, line, key, and what is accepted.
 func Parse(name string, data []byte) (proxy.Config, error) {
+	return read(name, data, func(proxy.Config) []*proxy.Problem { return nil })
+}
+
+// read returns the configuration in data, if check of it finds nothing wrong either.
+func read(name string, data []byte, check func(proxy.Config) []*proxy.Problem) (proxy.Config, error) {
 	d := &document{name: name, cfg: proxy.Defaults(), lines: map[string]int{}}
 	root, err := parse(data)
 	if err != nil {
@@ -61,6 +66,11 @@ func Parse(name string, data []byte) (proxy.Config, error) {
 	}
 	for _, problem := range d.cfg.Problems() {
 		d.problem(problem)
+	}
+	if len(d.errs) == 0 {
+		for _, problem := range check(d.cfg) {
+			d.problem(problem)
+		}
 	}
 	if len(d.errs) > 0 {
 		slices.SortStableFunc(d.errs, func(a, b *Error) int { return a.Line - b.Line })

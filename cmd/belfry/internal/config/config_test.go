@@ -1,10 +1,12 @@
 package config
 
 import (
+	"fmt"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,7 +22,11 @@ func TestTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Load(example)
+	if _, err := Load(example); err != nil {
+		t.Errorf("as it is: %v", err)
+	}
+	data = uncommented(data)
+	got, err := Parse(example, data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,6 +86,61 @@ func TestTheExample(t *testing.T) {
 			}
 		}
 	})
+}
+
+// uncommented returns the example with what it cannot have in use, for the files that it names are nowhere: keys after a #.
+func uncommented(data []byte) []byte {
+	return regexp.MustCompile(`(?m)^#( *(tls|cert|key|ca):)`).ReplaceAll(data, []byte("$1"))
+}
+
+func TestNumbersOutOfAllRange(t *testing.T) {
+	n := 0
+	var each func(prefix, indent string, known map[string]field)
+	each = func(prefix, indent string, known map[string]field) {
+		for name, f := range known {
+			each(prefix+indent+name+":\n", indent+"  ", f.fields)
+			if !regexp.MustCompile(`^[0-9].* to `).MatchString(f.accepted) {
+				continue
+			}
+			n++
+			for _, value := range []string{
+				"-1", "-0.5", "-1s", "-1KiB", "99999999999999999999999999", "1e400", "-1e400", "9999999h", "9223372036854775807ns",
+				"9223372036854775807", "18446744073709551615", "1EiB", ".nan", ".inf", "-.inf", "0x1p-2", "''", "~",
+			} {
+				text := "targets: [http://a]\n" + prefix + indent + name + ": " + value + "\n"
+				line := strings.Count(text, "\n")
+				_, err := Parse("f", []byte(text))
+				if err == nil || !regexp.MustCompile(fmt.Sprintf(`(?m)^f:%d: \S*%s must be %s, got `, line, name, regexp.QuoteMeta(f.accepted))).MatchString(err.Error()) {
+					t.Errorf("%s: %v", text, err)
+				}
+			}
+		}
+	}
+	each("", "", fields())
+	if n < 15 {
+		t.Errorf("only %d numbers", n)
+	}
+}
+
+func TestFilesThatAreNamedAreRead(t *testing.T) {
+	dir := t.TempDir()
+	path, empty, none := filepath.Join(dir, "belfry.yaml"), filepath.Join(dir, "empty.pem"), filepath.Join(dir, "none.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		"targets: [http://a]\ntls:\n  cert: " + none + "\n  key: " + none + "\n":   ":2: tls must be a certificate and its key in PEM",
+		"targets: [http://a]\ntls:\n  cert: " + empty + "\n  key: " + empty + "\n": ":2: tls must be a certificate and its key in PEM",
+		"targets: [http://a]\ntarget_tls:\n  ca: " + none + "\n":                   ":3: target_tls.ca must be the path of a file in PEM: open " + none,
+		"targets: [http://a]\ntarget_tls:\n  ca: " + empty + "\n":                  ":3: target_tls.ca must be the path of a file in PEM, and there is no certificate in",
+	} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), path+want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }
 
 func TestAFileWithTargetsOnlyIsTheDefaults(t *testing.T) {

@@ -120,7 +120,14 @@ func startWith(t *testing.T, cfg Config, opts Options) *running {
 // server starts an HTTP server that ends with the test.
 func server(t *testing.T, handle http.HandlerFunc) string {
 	t.Helper()
+	return serverOf(t, func(*http.Server) {}, handle)
+}
+
+// serverOf starts an HTTP server that is changed first.
+func serverOf(t *testing.T, change func(*http.Server), handle http.HandlerFunc) string {
+	t.Helper()
 	s := httptest.NewUnstartedServer(handle)
+	change(s.Config)
 	s.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	s.Start()
 	t.Cleanup(func() {

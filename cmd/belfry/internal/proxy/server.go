@@ -63,12 +63,15 @@ func newServer(cfg Config, opts Options, log *slog.Logger) (*Server, error) {
 }
 
 // Check reads the files that cfg names, and says what is wrong with them. cfg is valid.
-func Check(cfg Config) error {
+func Check(cfg Config) (problems []*Problem) {
 	_, err := readCertificate(cfg.TLS)
-	if _, other := readRecipe(cfg); other != nil {
-		err = errors.Join(err, other)
+	_, other := readRecipe(cfg)
+	for _, err := range []error{err, other} {
+		if p, ok := errors.AsType[*Problem](err); ok {
+			problems = append(problems, p)
+		}
 	}
-	return err
+	return problems
 }
 
 // readCertificate reads what clients are shown, nil if nothing.
