@@ -2,9 +2,9 @@
 //
 // A [Service] has three methods: Acquire reserves room for a call, Call spends the reservation on a request, Release
 // gives it back. Users write [Do], which acquires and calls; a plain function is a service by [Of]; a caller that wants
-// room before it takes work off a queue writes [Reserve]. Layers wrap services in services: timeout, retry, limit,
-// buffer, shed and others have a package each, and package stack puts them together. Package balance picks the better
-// of two endpoints that are ready.
+// room before it takes work off a queue writes [Reserve], and one with many requests [CallAll]. Layers wrap services in
+// services: timeout, retry, limit, buffer, shed and others have a package each, and package stack puts them together.
+// Package balance picks the better of two endpoints that are ready.
 //
 // The idea of readiness is that of Rust's tower. There it is state hidden in the service value, lost when the
 // value is cloned, and it cannot be given back; here it is a [Permit] in the hand of one caller.
