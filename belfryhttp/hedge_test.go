@@ -60,15 +60,16 @@ func (s *slowFirst) RoundTrip(req *http.Request) (*http.Response, error) {
 
 func TestHedge(t *testing.T) {
 	for name, c := range map[string]struct {
-		method, body, key string
-		cfg               Config
-		hedged            bool
+		method, body, key, upgrade string
+		cfg                        Config
+		hedged                     bool
 	}{
 		"GET":                                  {method: "GET", hedged: true},
 		"PUT with a body":                      {method: "PUT", body: "content", hedged: true},
 		"POST":                                 {method: "POST"},
 		"POST with a body that can be copied":  {method: "POST", body: "content"},
 		"POST with an Idempotency-Key":         {method: "POST", body: "content", key: "k", hedged: true},
+		"GET that asks for an upgrade":         {method: "GET", upgrade: "websocket"},
 		"PATCH":                                {method: "PATCH", body: "content"},
 		"GET that the Config says writes":      {method: "GET", cfg: Config{Idempotent: func(*http.Request) bool { return false }}},
 		"POST that the Config says only reads": {method: "POST", body: "content", cfg: Config{Idempotent: func(*http.Request) bool { return true }}, hedged: true},
@@ -87,6 +88,9 @@ func TestHedge(t *testing.T) {
 				req, _ := http.NewRequestWithContext(t.Context(), c.method, "http://x", body)
 				if c.key != "" {
 					req.Header.Set("Idempotency-Key", c.key)
+				}
+				if c.upgrade != "" {
+					req.Header.Set("Upgrade", c.upgrade)
 				}
 				begin := time.Now()
 				res, err := RoundTripper(svc, c.cfg).RoundTrip(req)

@@ -21,7 +21,8 @@ import (
 // Copy: a request without a body, or whose body has a GetBody or is buffered by the [Tripper], can be sent again; any other
 // as long as nothing of it has been read. Header and URL of the copy are its own.
 //
-// Idempotent: a request that is not is never hedged, whatever its body.
+// Idempotent: a request that is not is never hedged, whatever its body; nor is one for an upgrade, which would hold two
+// connections.
 //
 // Until: a call is over when the body has been read to its end or to an error, or was closed; a 101 when its body
 // was closed. The body is wrapped once, however many layers ask. Discard reads the body within bounds, and closes it.
@@ -30,7 +31,7 @@ func Semantics(cfg ...Config) belfry.Semantics[*http.Request, *http.Response] {
 	return belfry.Semantics[*http.Request, *http.Response]{
 		Classify:   c.classify,
 		Copy:       repeat,
-		Idempotent: c.Idempotent,
+		Idempotent: func(req *http.Request) bool { return req.Header.Get("Upgrade") == "" && c.Idempotent(req) },
 		Until:      until,
 		Discard:    c.discard,
 	}
