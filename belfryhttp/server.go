@@ -58,6 +58,13 @@ func (s ServerStack) Limiter(l *limit.Limiter) ServerStack {
 	return s
 }
 
+// AdaptiveLimit adds a limit of requests at a time that is found, by how long they take, with at most one Config; see
+// [limit.Adaptive]. Each Handler has an AdaptiveLimiter of its own.
+func (s ServerStack) AdaptiveLimit(cfg ...limit.AdaptiveConfig) ServerStack {
+	s.stack = s.stack.AdaptiveLimit(cfg...)
+	return s
+}
+
 // RateLimit adds a rate of n requests in each period per, with at most one Config; see [limit.Rate]. Behind LoadShed, who would
 // have to wait is answered 429 with Retry-After. Each Handler has a RateLimiter of its own.
 func (s ServerStack) RateLimit(n int, per time.Duration, cfg ...limit.RateConfig) ServerStack {

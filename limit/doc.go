@@ -11,6 +11,23 @@
 // stacks share belongs innermost, in one global order: further out, callers who wait for one stack's servers would
 // keep places from another's.
 //
+// # A limit that is found
+//
+// [Adaptive] is a Concurrency whose [AdaptiveLimiter] finds the number of places by itself. It begins small, learns how long calls take
+// without a queue, and lets more go as long as they are not much slower; when they are, it lets fewer go, in proportion. This is the
+// gradient of long and short latency of Netflix's concurrency-limits (Gradient2) and Envoy's adaptive concurrency. A latency under
+// load that is taken for the normal one would let the limit drift upwards. So what is normal is decided by
+// throughput, after Uber's Cinnamon, which looks at the covariance of calls in flight and throughput: where more calls in flight bring
+// more answers, there is no queue, and slow calls are normal; where they bring none, the limit sinks slowly. To have something to
+// compare, the limit is a fifth higher for some windows while it is what holds calls back. It is never lowered in order to measure, which
+// would refuse calls for nothing, and it may go down to 1.
+//
+// In simulation (a hundred workers, then thirty, then a hundred again, calls of exponential length) at least 95 % of the answers that
+// are possible came in time in each phase, and nothing was refused while the load was below what the server can take. It takes
+// a few seconds to find a limit of a hundred, longer where calls are slow: a window has at least 50 calls, and is twice as long as they
+// take. It cannot tell a server that is slow from a wait that does not depend on it: calls that wait in a buffer
+// inside are taken for slow. Put it next to the server, one for each where they differ.
+//
 // # Rates
 //
 // [Rate] lets reservations be made at the rate of its [RateLimiter]: in any span of time, no more than the burst and what the

@@ -82,3 +82,15 @@ func ExampleNewRatePerKey() {
 	// tea for Grace <nil>
 	// Ada again in 1m0s
 }
+
+func ExampleNewAdaptive() {
+	limiter := limit.NewAdaptiveLimiter(limit.AdaptiveConfig{Max: 500})
+	svc := limit.NewAdaptive(belfry.Of(func(_ context.Context, name string) (string, error) {
+		return "hello, " + name, nil
+	}), limiter)
+	fmt.Println(belfry.Do(context.Background(), svc, "Ada"))
+	fmt.Println("begins with", limiter.Stats().Limit)
+	// Output:
+	// hello, Ada <nil>
+	// begins with 4
+}

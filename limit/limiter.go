@@ -198,6 +198,13 @@ func (l *Limiter) refusal(reason string, ended error) error {
 // begin turns a reserved place into a call in flight.
 func (l *Limiter) begin() { l.started.Add(1) }
 
+// inFlight returns how many calls have begun and are not over.
+func (l *Limiter) inFlight() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return int(l.started.Load() - l.ended)
+}
+
 // end gives back the place of a call that is over.
 func (l *Limiter) end() {
 	l.mu.Lock()

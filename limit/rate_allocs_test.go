@@ -31,3 +31,11 @@ func TestAllocsRatePerKey(t *testing.T) {
 		t.Errorf("%v allocations, want none", n)
 	}
 }
+
+func TestAllocsAdaptive(t *testing.T) {
+	ctx := t.Context()
+	svc := limit.NewAdaptive(belfry.Of(length), limit.NewAdaptiveLimiter(limit.AdaptiveConfig{Window: time.Millisecond}))
+	if n := testing.AllocsPerRun(200, func() { _, _ = belfry.Do(ctx, svc, "") }); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}

@@ -69,3 +69,13 @@ func BenchmarkRatePerKey(b *testing.B) {
 		}
 	})
 }
+
+func BenchmarkAdaptive(b *testing.B) {
+	b.Run("one caller", func(b *testing.B) {
+		svc := limit.NewAdaptive(belfry.Of(length), limit.NewAdaptiveLimiter(limit.AdaptiveConfig{}))
+		b.ReportAllocs()
+		for b.Loop() {
+			_, _ = belfry.Do(b.Context(), svc, "")
+		}
+	})
+}

@@ -27,6 +27,14 @@ func describeBuffer(bound int, cfg buffer.Config) string {
 
 func describeLimiter(l *limit.Limiter) string { return fmt.Sprintf("%d, shared", l.Stats().Limit) }
 
+func describeAdaptive(cfg limit.AdaptiveConfig) string {
+	words := appendUnlessZero(nil, "initial", cfg.Initial)
+	words = appendUnlessZero(words, "min", cfg.Min)
+	words = appendUnlessZero(words, "max", cfg.Max)
+	words = appendUnlessZero(words, "window", cfg.Window)
+	return strings.Join(words, ", ")
+}
+
 func describeRate(n int, per time.Duration, cfg limit.RateConfig) string {
 	words := []string{fmt.Sprintf("%d per %v", n, per)}
 	words = appendUnlessZero(words, "burst", cfg.Burst)

@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -8,6 +9,7 @@ import (
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/filter"
 	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
@@ -66,6 +68,20 @@ func (s Stack[Req, Res]) Limiter(l *limit.Limiter) Stack[Req, Res] {
 	return s.add(st)
 }
 
+// AdaptiveLimit adds a [limit.Adaptive], which finds by itself how many calls in flight there may be. It takes at most one Config.
+// Each Build makes an AdaptiveLimiter of its own; for one to share, give [limit.AdaptiveLayer] to Layer.
+func (s Stack[Req, Res]) AdaptiveLimit(cfg ...limit.AdaptiveConfig) Stack[Req, Res] {
+	c, err := only(cfg)
+	return s.add(step[Req, Res]{
+		name:     "adaptive limit",
+		settings: describeAdaptive(c),
+		err:      errors.Join(err, c.Validate()),
+		wrap: func(inner belfry.Service[Req, Res], st *Stack[Req, Res]) belfry.Service[Req, Res] {
+			return limit.NewAdaptive(inner, limit.NewAdaptiveLimiter(c), st.sem)
+		},
+	})
+}
+
 // RateLimit adds a [limit.Rate] of n calls in each period per. It takes at most one Config; without, the burst is n. Each
 // Build makes a RateLimiter of its own; see [Stack.RateLimiter] for one to share.
 func (s Stack[Req, Res]) RateLimit(n int, per time.Duration, cfg ...limit.RateConfig) Stack[Req, Res] {
@@ -109,6 +125,14 @@ func (s Stack[Req, Res]) RateLimitPerKey(n int, per time.Duration, key func(Req)
 			return limit.NewRatePerKey(inner, limit.NewKeyedLimiter[string](n, per, c), key)
 		},
 	})
+}
+
+// Filter adds a [filter.Service]: judge sees each request before anything inside is reserved for it, and may change it. One that
+// changes its type wraps the service outside of the stack, by [filter.New].
+func (s Stack[Req, Res]) Filter(judge func(ctx context.Context, req Req) (Req, error)) Stack[Req, Res] {
+	return s.add(step[Req, Res]{name: "filter", err: filter.Validate(judge), wrap: func(inner belfry.Service[Req, Res], _ *Stack[Req, Res]) belfry.Service[Req, Res] {
+		return filter.New(inner, judge)
+	}})
 }
 
 // Timeout adds a [timeout.Service] that bounds calls by d, which is above 0. It takes at most one Config.

@@ -80,3 +80,26 @@ func TestRateLimitPerKey(t *testing.T) {
 		}
 	}
 }
+
+func TestAdaptiveLimit(t *testing.T) {
+	s := stack.New[int, int]().AdaptiveLimit().AdaptiveLimit(limit.AdaptiveConfig{Initial: 5, Min: 2, Max: 9, Window: time.Second})
+	if got := s.String(); got != "adaptive limit → adaptive limit(initial 5, min 2, max 9, window 1s)" {
+		t.Errorf("got %s", got)
+	}
+	svc, err := s.Build(belfry.Of(double))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := belfry.Do(t.Context(), svc, 4); got != 8 || err != nil {
+		t.Errorf("got %d, %v", got, err)
+	}
+	if s := svc.(*limit.Adaptive[int, int]).Stats(); s.Limit != 4 || s.Admitted != 1 {
+		t.Errorf("%+v", s)
+	}
+	_, err = stack.New[int, int]().AdaptiveLimit(limit.AdaptiveConfig{Min: -1}, limit.AdaptiveConfig{}).Build(belfry.Of(double))
+	for _, want := range []string{"layer 1, adaptive limit: at most one Config", "limit: min must be 1 to"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in %v", want, err)
+		}
+	}
+}
