@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
 )
 
@@ -36,12 +37,13 @@ const (
 	Dialling   Condition = "dialling"    // no service yet
 	BackingOff Condition = "backing off" // not asked for a while
 	Unhealthy  Condition = "unhealthy"   // not asked, because its probes fail
+	Tripped    Condition = "tripped"     // not asked, because its breaker is not closed
 	Closed     Condition = "closed"
 	Removed    Condition = "draining" // removed, with requests in flight
 )
 
 // conditions is all of them.
-var conditions = []Condition{Ready, NotReady, Failing, Dialling, BackingOff, Unhealthy, Closed, Removed}
+var conditions = []Condition{Ready, NotReady, Failing, Dialling, BackingOff, Unhealthy, Tripped, Closed, Removed}
 
 func conditionOf(e proxy.EndpointState, failing bool) Condition {
 	switch {
@@ -51,6 +53,8 @@ func conditionOf(e proxy.EndpointState, failing bool) Condition {
 		return Closed
 	case e.Health != nil && !e.Health.Healthy:
 		return Unhealthy
+	case e.Breaker != nil && e.Breaker.State != breaker.Closed:
+		return Tripped
 	case e.State == balance.BackingOff:
 		return BackingOff
 	case e.State == balance.Dialling:

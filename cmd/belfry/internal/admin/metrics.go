@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
 )
 
@@ -69,6 +70,8 @@ var (
 	endpointState    = gauge("endpoint_state", "1 for the state in which the endpoint is, 0 for the others.", "route", "endpoint", "state")
 	endpointHealthy  = gauge("endpoint_healthy", "1 if its probes succeed. Only where there are probes.", "route", "endpoint")
 	endpointChanges  = counter("endpoint_health_changes_total", "How often it became healthy or unhealthy. Only where there are probes.", "route", "endpoint")
+	endpointBreaker  = gauge("endpoint_breaker_state", "1 for the state in which the endpoint's breaker is, 0 for the others. Only where there are breakers.", "route", "endpoint", "state")
+	endpointOpened   = counter("endpoint_breaker_opened_total", "How often the endpoint's breaker opened. Only where there are breakers.", "route", "endpoint")
 	endpointInFlight = gauge("endpoint_in_flight", "Requests at the endpoint.", "route", "endpoint")
 	endpointPlaces   = gauge("endpoint_places", "Requests that may be at the endpoint at a time.", "route", "endpoint")
 	endpointCost     = gauge("endpoint_cost", "What choosing compares; less is better.", "route", "endpoint")
@@ -79,7 +82,7 @@ var (
 	metrics = []metric{
 		buildInfo, draining, generation, configTime, configBad, requestsTotal, requestsInFlight, rejectionsTotal, ownAnswersTotal,
 		limitPlaces, limitInFlight, bufferSeats, bufferSeated, bufferQueued, bufferExpired, refusedTotal, timeoutsTotal, retriesTotal, retriesRefused,
-		budgetBalance, waiting, discoveryFailed, endpointState, endpointHealthy, endpointChanges, endpointInFlight, endpointPlaces,
+		budgetBalance, waiting, discoveryFailed, endpointState, endpointHealthy, endpointChanges, endpointBreaker, endpointOpened, endpointInFlight, endpointPlaces,
 		endpointCost, endpointLatency, endpointShare, endpointAttempts,
 	}
 )
@@ -192,6 +195,12 @@ func (s *endpointSum) collect(send sender, key string) {
 	if s.Health != nil {
 		send(endpointHealthy, flag(s.Health.Healthy), route, key)
 		send(endpointChanges, float64(s.Health.Changes), route, key)
+	}
+	if s.Breaker != nil {
+		for _, state := range []breaker.State{breaker.Closed, breaker.Open, breaker.HalfOpen} {
+			send(endpointBreaker, flag(s.Breaker.State == state), route, key, state.String())
+		}
+		send(endpointOpened, float64(s.Breaker.Opened), route, key)
 	}
 	send(endpointInFlight, float64(s.InFlight), route, key)
 	send(endpointPlaces, float64(s.Limit.Limit), route, key)

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
 )
 
@@ -135,6 +136,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	at := time.Now()
 	p := busy(at)
 	p.state.Endpoints[0].Health = &proxy.HealthState{}
+	p.state.Endpoints[0].Breaker = &breaker.Stats{}
 	a := New(p)
 	traffic(a, p, at)
 	gathered, err := a.registry().Gather()

@@ -150,6 +150,24 @@ type Endpoint struct {
 	NotReady  string  `json:"not_ready,omitempty"`
 	LastError string  `json:"last_error,omitempty"`
 	Health    *Health `json:"health,omitempty"`
+	// Breaker is what its breaker says, if there is one.
+	Breaker *Breaker `json:"breaker,omitempty"`
+}
+
+// A Breaker is what an endpoint's breaker says.
+type Breaker struct {
+	// State is closed, open or half-open.
+	State string    `json:"state"`
+	Since time.Time `json:"since"`
+	// NextProbe is when a request is let through to try the endpoint; null while it is closed.
+	NextProbe *time.Time `json:"next_probe"`
+	LastError string     `json:"last_error,omitempty"`
+	// Failures counts the requests that failed and counted, Opened how often it opened, Probes the requests let through to try, Refused
+	// how often the endpoint was passed by.
+	Failures uint64 `json:"failures"`
+	Opened   uint64 `json:"opened"`
+	Probes   uint64 `json:"probes"`
+	Refused  uint64 `json:"refused"`
 }
 
 // A Health is what probes say.
@@ -275,6 +293,16 @@ func endpointOf(e proxy.EndpointState, lately recent, id endpointID) Endpoint {
 	}
 	if h := e.Health; h != nil {
 		all.Health = &Health{Healthy: h.Healthy, Since: h.Since.UTC(), LastError: text(h.LastError), Probes: h.Probes, Failures: h.Failures, Changes: h.Changes}
+	}
+	if b := e.Breaker; b != nil {
+		all.Breaker = &Breaker{
+			State: b.State.String(), Since: b.Since.UTC(), LastError: text(b.LastError),
+			Failures: b.Failures, Opened: b.Opened, Probes: b.Probes, Refused: b.Refused,
+		}
+		if !b.NextProbe.IsZero() {
+			next := b.NextProbe.UTC()
+			all.Breaker.NextProbe = &next
+		}
 	}
 	return all
 }

@@ -203,6 +203,17 @@ func fields() map[string]field {
 			"unhealthy": number(proxy.AcceptedInARow, func(c *proxy.Config) *int { return &c.Health.Unhealthy }),
 			"healthy":   number(proxy.AcceptedInARow, func(c *proxy.Config) *int { return &c.Health.Healthy }),
 		}},
+		"breaker": {fields: map[string]field{
+			"consecutive": number(proxy.AcceptedConsecutive, func(c *proxy.Config) *int { return &c.Breaker.Consecutive }),
+			"ratio": {accepted: proxy.AcceptedFailureRatio, set: func(cfg *proxy.Config, v value) (err error) {
+				cfg.Breaker.Ratio, err = v.number()
+				return err
+			}},
+			"window":    duration(proxy.AcceptedInterval, func(c *proxy.Config) *time.Duration { return &c.Breaker.Window }),
+			"min_calls": number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.Breaker.MinCalls }),
+			"min_pause": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Breaker.MinPause }),
+			"max_pause": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Breaker.MaxPause }),
+		}},
 		"shed": boolean(func(c *proxy.Config) *bool { return &c.Shed }),
 		"buffer": {fields: map[string]field{
 			"size": number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.Buffer }),

@@ -30,6 +30,8 @@ type Config struct {
 	Load string
 	// Health says how servers are probed.
 	Health Health
+	// Breaker says when a server that fails is left alone.
+	Breaker Breaker
 
 	// Shed makes who comes when there is neither a place nor a seat be answered 503 at once. Without, they wait for a seat.
 	Shed bool
@@ -88,6 +90,18 @@ type Health struct {
 	Unhealthy, Healthy int
 }
 
+// A Breaker says when a server that fails is left alone. Without Consecutive and Ratio none is.
+type Breaker struct {
+	// Consecutive is how many failures in a row it takes, 0 if they do not count.
+	Consecutive int
+	// Ratio is the share of failures within Window that it takes, if there were MinCalls; 0 if it does not count.
+	Ratio    float64
+	Window   time.Duration
+	MinCalls int
+	// MinPause is for how long it is left alone first; that doubles up to MaxPause.
+	MinPause, MaxPause time.Duration
+}
+
 // A Client is what a client may take its time for.
 type Client struct {
 	// HeaderTimeout bounds how long a request's header takes to arrive, and a TLS handshake.
@@ -108,6 +122,7 @@ func Defaults() Config {
 		Load:          LoadPeakEWMA,
 		LogLevel:      "info",
 		Health:        Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Unhealthy: 3, Healthy: 2},
+		Breaker:       Breaker{Window: 10 * time.Second, MinCalls: 20, MinPause: time.Second, MaxPause: time.Minute},
 		Shed:          true,
 		Buffer:        512,
 		BufferWait:    5 * time.Second,
@@ -157,6 +172,8 @@ const (
 	AcceptedLogLevel     = "debug, info, warn or error"
 	AcceptedPath         = "a path that begins with /, with a query or without"
 	AcceptedInARow       = "1 to 100"
+	AcceptedConsecutive  = "0 to 1000"
+	AcceptedFailureRatio = "0 to 1"
 	AcceptedClientTimes  = "10ms to 1h"
 	AcceptedHeaderBytes  = "4KiB to 16MiB"
 	AcceptedForwarders   = "addresses or networks, such as 10.0.0.1 or 10.0.0.0/8"
@@ -272,6 +289,9 @@ func (c Config) checkBounds(v *checks) {
 		v.within("health.path", "", err == nil, AcceptedPath, strconv.Quote(c.Health.Path))
 	}
 	v.within("health.unhealthy", "", c.Health.Unhealthy >= 1 && c.Health.Unhealthy <= 100, AcceptedInARow, c.Health.Unhealthy)
+	v.within("breaker.consecutive", "", c.Breaker.Consecutive >= 0 && c.Breaker.Consecutive <= 1000, AcceptedConsecutive, c.Breaker.Consecutive)
+	v.within("breaker.ratio", "", c.Breaker.Ratio >= 0 && c.Breaker.Ratio <= 1, AcceptedFailureRatio, c.Breaker.Ratio) // NaN neither
+	v.within("breaker.min_calls", "", c.Breaker.MinCalls >= 1 && c.Breaker.MinCalls <= maxPlaces, AcceptedPlaces, c.Breaker.MinCalls)
 	v.within("health.healthy", "", c.Health.Healthy >= 1 && c.Health.Healthy <= 100, AcceptedInARow, c.Health.Healthy)
 }
 
@@ -287,6 +307,9 @@ func (c Config) checkTimes(v *checks) {
 		{"drain.timeout", "--drain", c.Drain, 0, time.Hour, AcceptedDrain},
 		{"health.interval", "", c.Health.Interval, 100 * time.Millisecond, time.Hour, AcceptedInterval},
 		{"health.timeout", "", c.Health.Timeout, time.Millisecond, time.Hour, AcceptedTimeout},
+		{"breaker.window", "", c.Breaker.Window, 100 * time.Millisecond, time.Hour, AcceptedInterval},
+		{"breaker.min_pause", "", c.Breaker.MinPause, time.Millisecond, time.Hour, AcceptedTimeout},
+		{"breaker.max_pause", "", c.Breaker.MaxPause, time.Millisecond, time.Hour, AcceptedTimeout},
 		{"client.header_timeout", "", c.Client.HeaderTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
 		{"client.idle_timeout", "", c.Client.IdleTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
 		{"client.stall_timeout", "", c.Client.StallTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
@@ -295,6 +318,9 @@ func (c Config) checkTimes(v *checks) {
 	}
 	if d := c.AttemptTimeout; d != 0 {
 		v.within("retry.attempt_timeout", "", d >= time.Millisecond && d <= time.Hour, AcceptedAttempt, d)
+	}
+	if b := c.Breaker; b.MaxPause < b.MinPause {
+		v.add("breaker.max_pause", "", -1, "must not be below min_pause, %v, got %v", b.MinPause, b.MaxPause)
 	}
 	if d := c.DiscoveryInterval; d != 0 {
 		v.within("discovery_interval", "", d >= 100*time.Millisecond && d <= time.Hour, AcceptedInterval, d)

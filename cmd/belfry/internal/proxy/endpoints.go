@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/belfryhttp"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/health"
 	"github.com/belfry-go/belfry/limit"
 )
@@ -26,18 +27,22 @@ type service = belfry.Service[*http.Request, *http.Response]
 
 // A recipe is what endpoints are made with. Two that are equal make the same.
 type recipe struct {
-	tls    TargetTLS
-	ca     [sha256.Size]byte // of the file's content
-	health Health
+	tls     TargetTLS
+	ca      [sha256.Size]byte // of the file's content
+	health  Health
+	breaker Breaker
 
 	roots *x509.CertPool // nil: the system's
 }
 
 // readRecipe reads what cfg names.
 func readRecipe(cfg Config) (*recipe, error) {
-	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health}
+	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker}
 	if cfg.Health.Path == "" {
 		r.health = Health{}
+	}
+	if !cfg.Breaker.on() {
+		r.breaker = Breaker{}
 	}
 	if cfg.TargetTLS.CA == "" {
 		return r, nil
@@ -54,7 +59,7 @@ func readRecipe(cfg Config) (*recipe, error) {
 }
 
 func (r *recipe) equal(other *recipe) bool {
-	return r.tls == other.tls && r.ca == other.ca && r.health == other.health
+	return r.tls == other.tls && r.ca == other.ca && r.health == other.health && r.breaker == other.breaker
 }
 
 // transport returns what a proxy needs from a transport, which differs from a client: nothing is decompressed on the way, and no other
@@ -94,8 +99,9 @@ type endpoints struct {
 // A member is what endpoints of one key share: a server that moves to a new version has one limit all the time.
 type member struct {
 	limiter *limit.Limiter
-	health  *health.Service[*http.Request, *http.Response] // of the newest
-	changes atomic.Uint64                                  // of health
+	health  *health.Service[*http.Request, *http.Response]  // of the newest
+	changes atomic.Uint64                                   // of health
+	breaker *breaker.Service[*http.Request, *http.Response] // of the newest
 	count   int
 }
 
@@ -145,9 +151,13 @@ func (e *endpoints) join(key, base string, leaf service, r *recipe) service {
 	m.count++
 	var inner service = limit.NewConcurrency(leaf, m.limiter, e.meaning)
 	out := &endpoint{service: inner, key: key, of: e}
+	if m.breaker = nil; r.breaker.on() {
+		m.breaker = breaker.New(inner, r.breaker.config(), e.meaning)
+		out.service = m.breaker
+	}
 	if r.health.Path != "" {
 		probe := func(ctx context.Context) error { return ask(ctx, inner, base, r.health.Path, e.meaning) }
-		out.health = health.New(inner, probe, r.health.config(func(s health.Stats) {
+		out.health = health.New(out.service, probe, r.health.config(func(s health.Stats) {
 			m.changes.Add(1)
 			e.events.health(key, s)
 		}))
@@ -171,14 +181,19 @@ func (e *endpoints) describe(s *EndpointState) {
 	e.mu.Lock()
 	m := e.known[s.Key]
 	var probed *health.Service[*http.Request, *http.Response]
+	var broken *breaker.Service[*http.Request, *http.Response]
 	if m != nil {
-		probed = m.health
+		probed, broken = m.health, m.breaker
 	}
 	e.mu.Unlock()
 	if m == nil {
 		return
 	}
 	s.Limit = m.limiter.Stats()
+	if broken != nil {
+		b := broken.Stats()
+		s.Breaker = &b
+	}
 	if probed != nil {
 		h := probed.Stats()
 		s.Health = &HealthState{h.Healthy, h.Since, h.LastError, h.Probes, h.Failures, h.Refused, m.changes.Load()}
@@ -209,6 +224,26 @@ func (e *endpoint) Close() error {
 		return e.health.Close()
 	}
 	return nil
+}
+
+func (b Breaker) on() bool { return b.Consecutive > 0 || b.Ratio > 0 }
+
+// String says what opens it.
+func (b Breaker) String() string {
+	var words []string
+	if b.Consecutive > 0 {
+		words = append(words, fmt.Sprintf("%d failures in a row", b.Consecutive))
+	}
+	if b.Ratio > 0 {
+		words = append(words, fmt.Sprintf("%v of %v", b.Ratio, b.Window))
+	}
+	return strings.Join(words, " or ")
+}
+
+func (b Breaker) config() breaker.Config {
+	return breaker.Config{
+		Consecutive: b.Consecutive, Ratio: b.Ratio, Window: b.Window, MinCalls: b.MinCalls, MinBackoff: b.MinPause, MaxBackoff: b.MaxPause,
+	}
 }
 
 func (h Health) config(told func(health.Stats)) health.Config {

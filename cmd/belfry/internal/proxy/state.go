@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/buffer"
 	"github.com/belfry-go/belfry/limit"
@@ -84,6 +85,8 @@ type EndpointState struct {
 	Limit limit.Stats
 	// Health is the result of its probes, nil if it is not probed.
 	Health *HealthState
+	// Breaker is what its breaker says, nil if there is none.
+	Breaker *breaker.Stats
 }
 
 // A HealthState is what the probes of a server say.

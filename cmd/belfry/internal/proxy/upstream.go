@@ -169,6 +169,9 @@ func (u *upstream) String() string {
 	if cfg.Health.Path != "" {
 		text += fmt.Sprintf("health(%s every %v) → ", cfg.Health.Path, cfg.Health.Interval)
 	}
+	if b := cfg.Breaker; b.on() {
+		text += "breaker(" + b.String() + ") → "
+	}
 	return text + fmt.Sprintf("concurrency limit(%d each)", cfg.EndpointLimit)
 }
 
