@@ -231,6 +231,21 @@ func fields() map[string]field {
 			}},
 			"body_cap": bytes(proxy.AcceptedReplay, func(c *proxy.Config) *int64 { return &c.ReplayBytes }),
 		}},
+		"hedge": {fields: map[string]field{
+			"delay": {accepted: proxy.AcceptedHedgeDelay, set: func(cfg *proxy.Config, v value) (err error) {
+				if cfg.Hedge.Delay, err = v.duration(); err == nil && cfg.Hedge.Delay == 0 {
+					err = errKind // 0 means in the Config that there is none
+				}
+				return err
+			}},
+			"percentile": {accepted: proxy.AcceptedPercentile, set: func(cfg *proxy.Config, v value) (err error) {
+				if cfg.Hedge.Percentile, err = v.number(); err == nil && cfg.Hedge.Percentile == 0 {
+					err = errKind
+				}
+				return err
+			}},
+			"max": number(proxy.AcceptedAttempts, func(c *proxy.Config) *int { return &c.Hedge.Max }),
+		}},
 		"client": {fields: map[string]field{
 			"header_timeout": duration(proxy.AcceptedClientTimes, func(c *proxy.Config) *time.Duration { return &c.Client.HeaderTimeout }),
 			"idle_timeout":   duration(proxy.AcceptedClientTimes, func(c *proxy.Config) *time.Duration { return &c.Client.IdleTimeout }),

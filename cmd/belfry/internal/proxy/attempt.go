@@ -26,7 +26,7 @@ func newAttempts(inner service, cfg Config, meaning belfry.Semantics[*http.Reque
 // remembers nothing.
 func (a *attempts) Call(ctx context.Context, permit belfry.Permit, req *http.Request) (*http.Response, error) {
 	x, ok := ctx.Value(exchangeKey{}).(*exchange)
-	if ok && x.record.Attempts+1 < a.most && a.canFollow(req) {
+	if ok && x.attempts()+1 < a.most && a.canFollow(req) {
 		return a.bounded.Call(ctx, permit, req)
 	}
 	return a.service.Call(ctx, permit, req)

@@ -49,6 +49,8 @@ type Config struct {
 	Attempts int
 	// AttemptTimeout bounds the time until an answer begins of an attempt after which another can follow. 0 means that only Timeout does.
 	AttemptTimeout time.Duration
+	// Hedge says when a request is sent to a second server because the first is slow.
+	Hedge Hedge
 	// RetryRatio is how many extra attempts are earned by one success.
 	RetryRatio float64
 	// ReplayBytes is how much of a request body is kept so that it can be sent again.
@@ -102,6 +104,16 @@ type Breaker struct {
 	MinPause, MaxPause time.Duration
 }
 
+// A Hedge says when a request is sent to a second server because the first is slow. Without Delay and Percentile none is.
+type Hedge struct {
+	// Delay is how long an attempt is waited for. 0 means that Percentile decides.
+	Delay time.Duration
+	// Percentile is the share of attempts that have their answer by then. It goes without a Delay only.
+	Percentile float64
+	// Max is how many extra attempts there are at most for each attempt, each a delay after the one before.
+	Max int
+}
+
 // A Client is what a client may take its time for.
 type Client struct {
 	// HeaderTimeout bounds how long a request's header takes to arrive, and a TLS handshake.
@@ -130,6 +142,7 @@ func Defaults() Config {
 		EndpointLimit: 256,
 		Timeout:       30 * time.Second,
 		Attempts:      3,
+		Hedge:         Hedge{Max: 1},
 		RetryRatio:    0.2,
 		ReplayBytes:   64 << 10,
 		Client: Client{
@@ -165,6 +178,8 @@ const (
 	AcceptedAttempts     = "1 to 10"
 	AcceptedAttempt      = "1ms to 1h, or 0s for no bound"
 	AcceptedRetryRatio   = "0 to 1"
+	AcceptedHedgeDelay   = "1ms to 1h"
+	AcceptedPercentile   = "0.01 to 0.999"
 	AcceptedReplay       = "0 to 16MiB"
 	AcceptedDrain        = "0s to 1h"
 	AcceptedInterval     = "100ms to 1h"
@@ -280,6 +295,10 @@ func (c Config) checkBounds(v *checks) {
 	v.within("retry.attempts", "--attempts", c.Attempts >= 1 && c.Attempts <= 10, AcceptedAttempts, c.Attempts)
 	v.within("retry.budget", "--retry-ratio", c.RetryRatio >= 0 && c.RetryRatio <= 1, AcceptedRetryRatio, c.RetryRatio) // NaN neither
 	v.within("retry.body_cap", "--replay-bytes", c.ReplayBytes >= 0 && c.ReplayBytes <= maxReplay, AcceptedReplay, c.ReplayBytes)
+	v.within("hedge.max", "", c.Hedge.Max >= 1 && c.Hedge.Max <= 10, AcceptedAttempts, c.Hedge.Max)
+	if p := c.Hedge.Percentile; p != 0 {
+		v.within("hedge.percentile", "", p >= 0.01 && p <= 0.999, AcceptedPercentile, p) // NaN neither
+	}
 	v.within("load", "", c.Load == LoadPeakEWMA || c.Load == LoadInFlight || c.Load == LoadRandom, AcceptedLoad, strconv.Quote(c.Load))
 	_, ok := logLevels[c.LogLevel]
 	v.within("log_level", "--log-level", ok, AcceptedLogLevel, strconv.Quote(c.LogLevel))
@@ -319,8 +338,11 @@ func (c Config) checkTimes(v *checks) {
 	if d := c.AttemptTimeout; d != 0 {
 		v.within("retry.attempt_timeout", "", d >= time.Millisecond && d <= time.Hour, AcceptedAttempt, d)
 	}
-	if b := c.Breaker; b.MaxPause < b.MinPause {
-		v.add("breaker.max_pause", "", -1, "must not be below min_pause, %v, got %v", b.MinPause, b.MaxPause)
+	if d := c.Hedge.Delay; d != 0 {
+		v.within("hedge.delay", "", d >= time.Millisecond && d <= time.Hour, AcceptedHedgeDelay, d)
+		if c.Hedge.Percentile != 0 {
+			v.add("hedge.percentile", "", -1, "must not be there with a delay, got %v and %v", c.Hedge.Percentile, d)
+		}
 	}
 	if d := c.DiscoveryInterval; d != 0 {
 		v.within("discovery_interval", "", d >= 100*time.Millisecond && d <= time.Hour, AcceptedInterval, d)

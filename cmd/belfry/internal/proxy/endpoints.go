@@ -208,13 +208,18 @@ type endpoint struct {
 	health *health.Service[*http.Request, *http.Response]
 }
 
-// Call notes who is asked.
+// Call notes who is asked, and who has answered: where two are asked, that is the one whose attempt was not cancelled.
 func (e *endpoint) Call(ctx context.Context, permit belfry.Permit, req *http.Request) (*http.Response, error) {
-	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
-		x.record.Endpoint = e.key
-		x.record.Attempts++
+	x, ok := ctx.Value(exchangeKey{}).(*exchange)
+	if !ok {
+		return e.service.Call(ctx, permit, req)
 	}
-	return e.service.Call(ctx, permit, req)
+	x.asks(e.key)
+	res, err := e.service.Call(ctx, permit, req)
+	if err == nil && ctx.Err() == nil {
+		x.answers(e.key)
+	}
+	return res, err
 }
 
 // Close ends the probes.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -17,6 +18,31 @@ type exchange struct {
 	began   time.Time
 	stall   time.Duration
 	record  Record
+
+	// mu guards what attempts write into record, which may run side by side.
+	mu sync.Mutex
+}
+
+// asks notes that a server is asked.
+func (x *exchange) asks(key string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.record.Endpoint = key
+	x.record.Attempts++
+}
+
+// answers notes which server has answered.
+func (x *exchange) answers(key string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.record.Endpoint = key
+}
+
+// attempts returns how many servers were asked.
+func (x *exchange) attempts() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.record.Attempts
 }
 
 // Unwrap is for [http.ResponseController].

@@ -8,6 +8,7 @@ import (
 	"github.com/belfry-go/belfry/belfryhttp"
 	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
 	"github.com/belfry-go/belfry/shed"
@@ -24,6 +25,7 @@ type layers struct {
 	buffer  *buffer.Service[*http.Request, *http.Response]
 	timeout *timeout.Service[*http.Request, *http.Response]
 	retry   *retry.Service[*http.Request, *http.Response]
+	hedge   *hedge.Service[*http.Request, *http.Response] // nil: there is none
 }
 
 // newLayers puts layers together, outermost first: who has no seat is shed; a seat is for waiting until there is a place; a
@@ -57,6 +59,12 @@ func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
 		l.retry = retry.New(inner, retry.Config{MaxAttempts: cfg.Attempts, Budget: paid, OnRetry: u.told.retry}, sem)
 		return l.retry
 	})
+	if h := cfg.Hedge; h.on() {
+		s = s.Layer("hedge("+h.String()+")", func(inner service) service {
+			l.hedge = hedge.New(inner, h.config(paid), sem)
+			return l.hedge
+		})
+	}
 	if cfg.Attempts > 1 && cfg.AttemptTimeout > 0 {
 		s = s.Layer(fmt.Sprintf("attempt timeout(%v)", cfg.AttemptTimeout), func(inner service) service { return newAttempts(inner, cfg, sem) })
 	}
@@ -74,6 +82,7 @@ type counts struct {
 	buffer  buffer.Stats
 	timeout timeout.Stats
 	retry   retry.Stats
+	hedge   hedge.Stats
 	budget  budget.Stats
 }
 
@@ -82,6 +91,9 @@ func (l *layers) counts() counts {
 	c := counts{buffer: l.buffer.Stats(), timeout: l.timeout.Stats(), retry: l.retry.Stats()}
 	if l.shed != nil {
 		c.shed = l.shed.Stats().Shed
+	}
+	if l.hedge != nil {
+		c.hedge = l.hedge.Stats()
 	}
 	return c
 }
@@ -110,6 +122,15 @@ func (c *counts) add(o counts) {
 	r.TooLong += o.retry.TooLong
 	r.Final += o.retry.Final
 	r.Unready += o.retry.Unready
+	h := &c.hedge
+	h.Calls += o.hedge.Calls
+	h.Hedges += o.hedge.Hedges
+	h.Won += o.hedge.Won
+	h.NotAllowed += o.hedge.NotAllowed
+	h.OutOfBudget += o.hedge.OutOfBudget
+	h.NotReady += o.hedge.NotReady
+	h.Panics += o.hedge.Panics
+	h.Delay = o.hedge.Delay // of the newest
 }
 
 // spend adds what a budget has counted. The balance is that of the last.
@@ -118,4 +139,24 @@ func (c *counts) spend(o budget.Stats) {
 	c.budget.Deposits += o.Deposits
 	c.budget.Withdrawals += o.Withdrawals
 	c.budget.Refused += o.Refused
+}
+
+func (h Hedge) on() bool { return h.Delay > 0 || h.Percentile > 0 }
+
+// String says when an extra attempt is sent.
+func (h Hedge) String() string {
+	text := fmt.Sprintf("after %v", h.Delay)
+	if h.Delay == 0 {
+		text = fmt.Sprintf("after percentile %g", h.Percentile)
+	}
+	if h.Max > 1 {
+		text += fmt.Sprintf(", max %d", h.Max)
+	}
+	return text
+}
+
+// config is h for the layer. The retry pays successes into the budget. A request is the server's again when its handler has
+// returned, so losers are waited for; an http.Transport notices at once that they are cancelled.
+func (h Hedge) config(paid *budget.Budget) hedge.Config {
+	return hedge.Config{Delay: h.Delay, Percentile: h.Percentile, MaxHedges: h.Max, Budget: paid, NoDeposit: true, WaitLosers: true}
 }

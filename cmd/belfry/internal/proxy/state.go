@@ -9,6 +9,7 @@ import (
 	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
 	"github.com/belfry-go/belfry/timeout"
@@ -38,12 +39,13 @@ type State struct {
 	// Targets are the configured ones, and those that are about to leave.
 	Targets []TargetState
 
-	// Limit, Buffer, Timeout, Retry and Budget are what these layers have counted, Shed how many requests were refused for
+	// Limit, Buffer, Timeout, Retry, Hedge and Budget are what these layers have counted, Shed how many requests were refused for
 	// want of room.
 	Limit   limit.Stats
 	Buffer  buffer.Stats
 	Timeout timeout.Stats
 	Retry   retry.Stats
+	Hedge   hedge.Stats
 	Budget  budget.Stats
 	Shed    uint64
 	// Refusals counts those that each layer has turned away, and the calls that a deadline has failed, by the layer's name. One

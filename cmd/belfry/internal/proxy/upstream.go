@@ -201,7 +201,7 @@ func (u *upstream) state(s *State) {
 		sum.spend(b.Stats())
 	}
 	bound := now.buffer.Stats().Bound
-	s.Buffer, s.Timeout, s.Retry, s.Budget, s.Shed = sum.buffer, sum.timeout, sum.retry, sum.budget, sum.shed
+	s.Buffer, s.Timeout, s.Retry, s.Hedge, s.Budget, s.Shed = sum.buffer, sum.timeout, sum.retry, sum.hedge, sum.budget, sum.shed
 	s.Buffer.Bound = bound
 }
 
