@@ -38,6 +38,7 @@ func TestTheExample(t *testing.T) {
 		want.DiscoveryInterval = 10 * time.Second
 		want.TargetTLS = proxy.TargetTLS{CA: "/etc/belfry/ca.pem", ServerName: "backend.internal"}
 		want.Health.Path = "/healthz"
+		want.Breaker.Consecutive, want.Breaker.Ratio = 5, 0.5
 		want.AttemptTimeout = 5 * time.Second
 		want.Hedge.Percentile = 0.95
 		if !reflect.DeepEqual(got, want) {
@@ -65,7 +66,7 @@ func TestTheExample(t *testing.T) {
 		var all func(prefix string, known map[string]field)
 		all = func(indent string, known map[string]field) {
 			for name, f := range known {
-				if !strings.Contains(string(data), "\n"+indent+name+":") {
+				if !strings.Contains(string(data), "\n"+indent+name+":") && !strings.Contains(string(data), "\n#"+indent+name+":") {
 					t.Errorf("%s is missing", name)
 				}
 				all(indent+"  ", f.fields)
@@ -212,6 +213,7 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 		{"a tab", ok + "buffer:\n\tsize: 1\n", "f:3: is not YAML: "},
 		{"not UTF-8", ok + "load: \xff\n", "f: must be UTF-8"},
 		{"unknown", ok + "limits: 3\n", "f:2: limits is not known; is it limit that is meant?"},
+		{"unknown, of no likeness", ok + "frobnicate: 3\n", "f:2: frobnicate is not known; accepted: access_log, admin, breaker, buffer,"},
 		{"unknown further in", ok + "buffer:\n  size: 1\n  sizes: 2\n", "f:4: buffer.sizes is not known; is it buffer.size that is meant?"},
 		{"twice", ok + "limit: 1\ntimeout: 1s\nlimit: 1\n", "f:4: limit is there twice, first in line 2"},
 		{"twice further in", ok + "buffer:\n  size: 1\n  size: 1\n", "f:4: buffer.size is there twice, first in line 3"},
@@ -235,6 +237,13 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 		{"load", ok + "load: best\n", `f:2: load must be peak_ewma, in_flight or random, got "best"`},
 		{"log level", ok + "log_level: loud\n", `f:2: log_level must be debug, info, warn or error, got "loud"`},
 		{"path", ok + "health:\n  path: healthz\n", `f:3: health.path must be a path that begins with /`},
+		{"failures in a row", ok + "breaker: {consecutive: -1}\n", "f:2: breaker.consecutive must be 0 to 1000, got -1"},
+		{"share of failures", ok + "breaker:\n  ratio: 1.5\n", "f:3: breaker.ratio must be 0 to 1, got 1.5"},
+		{"no share of failures", ok + "breaker: {ratio: .nan}\n", "f:2: breaker.ratio must be 0 to 1, got .nan"},
+		{"window", ok + "breaker: {window: 1ms}\n", "f:2: breaker.window must be 100ms to 1h, got 1ms"},
+		{"too few calls", ok + "breaker: {min_calls: 0}\n", "f:2: breaker.min_calls must be 1 to 1000000, got 0"},
+		{"no pause", ok + "breaker: {min_pause: 0s}\n", "f:2: breaker.min_pause must be 1ms to 1h, got 0s"},
+		{"pauses", ok + "breaker:\n  min_pause: 2m\n  max_pause: 1m\n", "f:4: breaker.max_pause must not be below min_pause, 2m0s, got 1m0s"},
 		{"hedge delay", ok + "hedge:\n  delay: 0s\n", "f:3: hedge.delay must be 1ms to 1h, got \"0s\""},
 		{"hedge delay, long", ok + "hedge: {delay: 2h}\n", "f:2: hedge.delay must be 1ms to 1h, got 2h0m0s"},
 		{"hedge percentile", ok + "hedge:\n  max: 1\n  percentile: 95\n", "f:4: hedge.percentile must be 0.01 to 0.999, got 95"},

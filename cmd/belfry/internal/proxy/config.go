@@ -338,6 +338,9 @@ func (c Config) checkTimes(v *checks) {
 	if d := c.AttemptTimeout; d != 0 {
 		v.within("retry.attempt_timeout", "", d >= time.Millisecond && d <= time.Hour, AcceptedAttempt, d)
 	}
+	if b := c.Breaker; b.MaxPause < b.MinPause {
+		v.add("breaker.max_pause", "", -1, "must not be below min_pause, %v, got %v", b.MinPause, b.MaxPause)
+	}
 	if d := c.Hedge.Delay; d != 0 {
 		v.within("hedge.delay", "", d >= time.Millisecond && d <= time.Hour, AcceptedHedgeDelay, d)
 		if c.Hedge.Percentile != 0 {
