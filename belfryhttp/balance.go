@@ -89,5 +89,5 @@ func (c *Config) newTransport() *http.Transport {
 	if t.MaxIdleConnsPerHost == 0 {
 		t.MaxIdleConnsPerHost = c.IdleConns
 	}
-	return t
+	return watch(t)
 }

@@ -46,6 +46,11 @@ func (b *leafBody) giveBack() bool {
 	return !b.part.hasBegun() && (!b.owner || b.up.abandon())
 }
 
+// recorded reports whether what was read of the body is there for another attempt.
+func (b *leafBody) recorded() bool {
+	return b != nil && !b.owner && b.up.recorded() && b.up.repeatable()
+}
+
 // failed reports whether it was reading the body that failed.
 func (b *leafBody) failed() bool { return b != nil && b.up.failure() != nil }
 

@@ -60,7 +60,8 @@ var _ belfry.Service[*http.Request, *http.Response] = (*Leaf)(nil)
 //
 // A call that got no connection comes back as a [belfry.Rejection] of [LayerDial]: nothing was sent and the body is
 // as it was. [httptrace] tells: RoundTrippers that were asked for a connection and got none have sent nothing,
-// whether connecting, a TLS handshake or the context has failed. Of those that do not support traces, a
+// whether connecting, a TLS handshake or the context has failed. So has one that got a connection of [NewTransport] or
+// [Endpoint], to which then nothing was written, as when the server had closed it. Of those that do not support traces, a
 // [net.OpError] of "dial" is believed. In doubt a request counts as sent, and its error is an [*Error].
 func Transport(rt http.RoundTripper) *Leaf {
 	if rt == nil {
@@ -83,7 +84,7 @@ func NewTransport(idle int) *http.Transport {
 		idle = defaultIdleConns
 	}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = 0, idle
-	return t
+	return watch(t)
 }
 
 // Acquire always succeeds, with the zero Permit: an [http.RoundTripper] cannot say whether it has room.
@@ -151,7 +152,8 @@ func (l *Leaf) failed(req *http.Request, err error, seen *evidence, body *leafBo
 	body.close() // a RoundTripper has done so already
 	err = belfry.Sent(err)
 	asked, got := seen.asked.Load(), seen.got.Load()
-	if !got && (asked || isDialError(err)) && body.giveBack() {
+	unsent := seen.unsent()
+	if (unsent || !got && (asked || isDialError(err))) && body.giveBack() || unsent && body.recorded() {
 		return &belfry.Rejection{Layer: LayerDial, Reason: "not sent", Err: err}
 	}
 	e := &Error{Request: req, Err: err}
@@ -170,12 +172,36 @@ type evidence struct {
 	asked atomic.Bool // a connection was asked for
 	got   atomic.Bool // a connection was had, so that something may have been written
 	trace httptrace.ClientTrace
+
+	conn   atomic.Pointer[conn] // the latest that was had, if it is one that counts
+	before atomic.Int64         // what had been written to it then
+	wrote  atomic.Bool          // something was written to one before it, or may have been
 }
 
 func (e *evidence) watch(ctx context.Context) context.Context {
 	e.trace.GetConn = func(string) { e.asked.Store(true) }
-	e.trace.GotConn = func(httptrace.GotConnInfo) { e.got.Store(true) }
+	e.trace.GotConn = e.had
 	return httptrace.WithClientTrace(ctx, &e.trace)
+}
+
+// had notes which connection was had.
+func (e *evidence) had(info httptrace.GotConnInfo) {
+	if e.got.Swap(true) && !e.unsent() {
+		e.wrote.Store(true)
+	}
+	c := watched(info.Conn)
+	e.conn.Store(c)
+	if c != nil {
+		e.before.Store(c.written.Load())
+		c.idle.Store(info.WasIdle)
+	}
+}
+
+// unsent reports whether nothing was written, and nothing will be, to any connection that was had. Where many requests share
+// one, others may have written.
+func (e *evidence) unsent() bool {
+	c := e.conn.Load()
+	return c != nil && !e.wrote.Load() && c.closed.Load() && c.written.Load() == e.before.Load()
 }
 
 func isDialError(err error) bool {
