@@ -343,9 +343,9 @@ func TestValidate(t *testing.T) {
 		{hedge.Config{MaxHedges: 11}, "hedge: max hedges must be within 1 and 10, or 0 for the default, got 11"},
 		{hedge.Config{Detach: true, WaitLosers: true}, "hedge: detach must be false with wait losers"},
 	} {
-		name := "D47 accepted"
+		name := "D47 a Config is accepted"
 		if c.want != "" {
-			name = "D47 " + strings.TrimPrefix(c.want, "hedge: ")
+			name = "D47 a Config is refused by name and range: " + strings.TrimPrefix(c.want, "hedge: ")
 		}
 		t.Run(name, func(t *testing.T) {
 			got := ""
