@@ -72,9 +72,9 @@ func TestWait(t *testing.T) {
 		in.becomes(ill)
 		pause := time.Second
 		for i, w := range line {
-			time.Sleep(pause - 1)
+			time.Sleep(pause - time.Nanosecond)
 			w.wantWaiting()
-			time.Sleep(1)
+			time.Sleep(time.Nanosecond)
 			w.wantGranted()
 			wantState(t, svc, breaker.HalfOpen)
 			_, _ = svc.Call(t.Context(), w.permit, 1)
@@ -136,7 +136,7 @@ func TestWait(t *testing.T) {
 		time.Sleep(61*time.Second - 1)
 		line[0].wantGranted()
 		line[1].wantWaiting()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		line[1].wantGranted()
 		if _, err := svc.Call(t.Context(), line[0].permit, 1); err != nil { // late, and heard by nobody
 			t.Error(err)
