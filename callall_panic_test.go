@@ -82,7 +82,7 @@ func TestCallAllFaults(t *testing.T) {
 					if how == "panic" {
 						err, _ := panicked.(error)
 						p, ok := errors.AsType[*belfry.PanicError](err)
-						if !ok || p.Value != error(errBoom) || !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "callall_panic_test.go") {
+						if !ok || p.Value != errBoom || !errors.Is(err, errBoom) || !strings.Contains(err.Error(), "callall_panic_test.go") {
 							t.Errorf("panicked with %v", panicked)
 						}
 					} else if panicked != nil {
