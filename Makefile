@@ -58,6 +58,10 @@ fmt: tools ## Format all Go files
 e2e: ## Run the end-to-end scenarios for longer, and print the table of docs/e2e.md
 	cd cmd/belfry && $(GO) test -count=1 -timeout=15m -v ./internal/e2e -args -phase=10s -rate=200
 
+.PHONY: e2e
+e2e: ## Run the end-to-end scenarios for longer, and print the table of docs/e2e.md
+	cd cmd/belfry && $(GO) test -count=1 -timeout=15m -v ./internal/e2e -args -phase=10s -rate=200
+
 .PHONY: tidy
 tidy: ## Check that every go.mod and go.sum is tidy
 	scripts/each-module $(GO) mod tidy -diff
