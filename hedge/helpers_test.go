@@ -65,16 +65,6 @@ func done[T any](t *testing.T, c <-chan T) T {
 	}
 }
 
-func pending[T any](t *testing.T, c <-chan T) {
-	t.Helper()
-	synctest.Wait()
-	select {
-	case v := <-c:
-		t.Fatalf("done with %v, want it to wait", v)
-	default:
-	}
-}
-
 // attempts is a service whose nth attempt is what the nth function does, the last one's ever after.
 func attempts(list ...func(ctx context.Context) (string, error)) belfry.Service[string, string] {
 	var n atomic.Int32

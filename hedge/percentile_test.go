@@ -30,14 +30,14 @@ func TestPercentile(t *testing.T) {
 			t.Logf("seed %d", seed)
 			svc := hedge.New(lognormal(rand.New(&locked{source: rand.NewPCG(seed, 1)}), 1),
 				hedge.Config{Percentile: percentile, Period: time.Minute, Budget: budget.Unlimited()})
-			for svc.Stats().Calls < 20_000 { // many periods, so that what drifts has drifted
+			for svc.Stats().Calls < 10_000 { // many periods, so that what drifts has drifted
 				_, _ = belfry.Do(t.Context(), svc, "")
 			}
 			before := svc.Stats()
-			for range 20_000 {
+			for range 10_000 {
 				_, _ = belfry.Do(t.Context(), svc, "")
 			}
-			share := float64(svc.Stats().Hedges-before.Hedges) / 20_000
+			share := float64(svc.Stats().Hedges-before.Hedges) / 10_000
 			if want := 1 - percentile; math.Abs(share-want) > 0.2*want {
 				t.Errorf("%.2f %% were hedged, want %.0f %% give or take a fifth", 100*share, 100*want)
 			}

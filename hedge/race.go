@@ -307,11 +307,11 @@ func (r *race[Req, Res]) finish() (Res, error) {
 	if r.field.next != nil {
 		r.field.next.Stop()
 	}
-	switch best.rank {
-	case broken:
+	if best.rank == broken {
 		best.lane.finish()
 		panic(best.panic)
-	case gone:
+	}
+	if best.rank == gone {
 		best.lane.finish()
 		runtime.Goexit()
 	}
@@ -367,11 +367,10 @@ func (s *Service[Req, Res]) repeat(req Req) (_ Req, ok bool) {
 // drop ends what has lost. Its context ends first, lest discarding waits for the network.
 func (s *Service[Req, Res]) drop(worse result[Res]) {
 	worse.lane.end(beaten)
-	switch worse.rank {
-	case refused, ignored, success:
-		s.sem.Drop(worse.res, nil)
-	case broken:
+	if worse.rank == broken {
 		s.panicked(worse.panic)
+	} else if worse.rank >= refused && worse.rank <= success {
+		s.sem.Drop(worse.res, nil)
 	}
 }
 
