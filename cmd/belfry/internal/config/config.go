@@ -214,6 +214,10 @@ func fields() map[string]field {
 			"min_pause": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Breaker.MinPause }),
 			"max_pause": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Breaker.MaxPause }),
 		}},
+		"rate": {fields: map[string]field{
+			"per_second": number(proxy.AcceptedRate, func(c *proxy.Config) *int { return &c.Rate.PerSecond }),
+			"burst":      number(proxy.AcceptedRate, func(c *proxy.Config) *int { return &c.Rate.Burst }),
+		}},
 		"shed": boolean(func(c *proxy.Config) *bool { return &c.Shed }),
 		"buffer": {fields: map[string]field{
 			"size": number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.Buffer }),

@@ -39,6 +39,7 @@ func TestTheExample(t *testing.T) {
 		want.TargetTLS = proxy.TargetTLS{CA: "/etc/belfry/ca.pem", ServerName: "backend.internal"}
 		want.Health.Path = "/healthz"
 		want.Breaker.Consecutive, want.Breaker.Ratio = 5, 0.5
+		want.Rate = proxy.Rate{PerSecond: 5000, Burst: 500}
 		want.AttemptTimeout = 5 * time.Second
 		want.Hedge.Percentile = 0.95
 		if !reflect.DeepEqual(got, want) {
@@ -234,6 +235,9 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 		{"not a number", ok + "retry: {budget: .nan}\n", "f:2: retry.budget must be 0 to 1, got .nan"},
 		{"infinity", ok + "retry: {budget: .inf}\n", "f:2: retry.budget must be 0 to 1, got .inf"},
 		{"bytes", ok + "retry: {body_cap: 17MiB}\n", "f:2: retry.body_cap must be 0 to 16MiB, got 17825792"},
+		{"rate", ok + "rate: {per_second: -1}\n", "f:2: rate.per_second must be 0 to 1000000, got -1"},
+		{"burst", ok + "rate:\n  per_second: 1\n  burst: 2000000\n", "f:4: rate.burst must be 0 to 1000000, got 2000000"},
+		{"burst of nothing", ok + "rate: {burst: 3}\n", "f:2: rate.burst must not be there without per_second, got 3"},
 		{"load", ok + "load: best\n", `f:2: load must be peak_ewma, in_flight or random, got "best"`},
 		{"log level", ok + "log_level: loud\n", `f:2: log_level must be debug, info, warn or error, got "loud"`},
 		{"path", ok + "health:\n  path: healthz\n", `f:3: health.path must be a path that begins with /`},

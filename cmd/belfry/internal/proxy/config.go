@@ -33,6 +33,8 @@ type Config struct {
 	// Breaker says when a server that fails is left alone.
 	Breaker Breaker
 
+	// Rate is how many requests are taken in a second.
+	Rate Rate
 	// Shed makes who comes when there is neither a place nor a seat be answered 503 at once. Without, they wait for a seat.
 	Shed bool
 	// Buffer is how many requests may wait for a place.
@@ -114,6 +116,13 @@ type Hedge struct {
 	Max int
 }
 
+// A Rate is how many requests are taken in a second. Without PerSecond there is no bound.
+type Rate struct {
+	PerSecond int
+	// Burst is how many may come at once after a quiet time. 0 means PerSecond.
+	Burst int
+}
+
 // A Client is what a client may take its time for.
 type Client struct {
 	// HeaderTimeout bounds how long a request's header takes to arrive, and a TLS handshake.
@@ -173,6 +182,7 @@ const (
 	AcceptedFile         = "the path of a file in PEM"
 	AcceptedServerName   = "the name of a host"
 	AcceptedPlaces       = "1 to 1000000"
+	AcceptedRate         = "0 to 1000000"
 	AcceptedBufferWait   = "1ms to 10m"
 	AcceptedTimeout      = "1ms to 1h"
 	AcceptedAttempts     = "1 to 10"
@@ -291,6 +301,12 @@ func (c Config) checkBounds(v *checks) {
 		n         int
 	}{{"buffer.size", "--buffer", c.Buffer}, {"limit", "--limit", c.Limit}, {"endpoint_limit", "--endpoint-limit", c.EndpointLimit}} {
 		v.within(n.key, n.flag, n.n >= 1 && n.n <= maxPlaces, AcceptedPlaces, n.n)
+	}
+	v.within("rate.per_second", "", c.Rate.PerSecond >= 0 && c.Rate.PerSecond <= maxPlaces, AcceptedRate, c.Rate.PerSecond)
+	if b := c.Rate.Burst; b > 0 && b <= maxPlaces && c.Rate.PerSecond == 0 {
+		v.add("rate.burst", "", -1, "must not be there without per_second, got %d", b)
+	} else {
+		v.within("rate.burst", "", b >= 0 && b <= maxPlaces, AcceptedRate, b)
 	}
 	v.within("retry.attempts", "--attempts", c.Attempts >= 1 && c.Attempts <= 10, AcceptedAttempts, c.Attempts)
 	v.within("retry.budget", "--retry-ratio", c.RetryRatio >= 0 && c.RetryRatio <= 1, AcceptedRetryRatio, c.RetryRatio) // NaN neither

@@ -21,12 +21,13 @@ const (
 	byLimit
 	byTimeout
 	byEndpoint
+	byRate
 	refusers // their number
 )
 
 // String returns the layer as State.Stack calls it; the limit of one endpoint has the same name there as that of all.
 func (r refuser) String() string {
-	return [...]string{"load shed", "buffer", "concurrency limit", "timeout", "endpoint limit"}[r]
+	return [...]string{"load shed", "buffer", "concurrency limit", "timeout", "endpoint limit", "rate limit"}[r]
 }
 
 // events counts what layers tell of, and tells the log: of each change of a state once, of what may happen with each request

@@ -28,7 +28,7 @@ type layers struct {
 	hedge   *hedge.Service[*http.Request, *http.Response] // nil: there is none
 }
 
-// newLayers puts layers together, outermost first: who has no seat is shed; a seat is for waiting until there is a place; a
+// newLayers puts layers together, outermost first: who comes too often or has no seat is shed; a seat is for waiting until there is a place; a
 // place is for one call with all its attempts, which one deadline bounds, and another, if there is one, each attempt; each goes to
 // the better of two servers that have room.
 func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
@@ -41,6 +41,9 @@ func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
 			l.shed = shed.New(inner, shed.Config{OnReject: u.told.refusal(byShed)})
 			return l.shed
 		})
+	}
+	if r := cfg.Rate; r.PerSecond > 0 {
+		s = s.Layer("rate limit("+r.String()+")", func(inner service) service { return limit.NewRate(inner, u.rate) })
 	}
 	s = s.Layer(fmt.Sprintf("buffer(%d, max wait %v)", cfg.Buffer, cfg.BufferWait), func(inner service) service {
 		l.buffer = buffer.New(inner, cfg.Buffer, buffer.Config{
@@ -159,4 +162,20 @@ func (h Hedge) String() string {
 // returned, so losers are waited for; an http.Transport notices at once that they are cancelled.
 func (h Hedge) config(paid *budget.Budget) hedge.Config {
 	return hedge.Config{Delay: h.Delay, Percentile: h.Percentile, MaxHedges: h.Max, Budget: paid, NoDeposit: true, WaitLosers: true}
+}
+
+// orAny is r, or a rate that does not matter for nobody asks.
+func (r Rate) orAny() Rate {
+	if r.PerSecond == 0 {
+		return Rate{PerSecond: 1}
+	}
+	return r
+}
+
+// String says how many.
+func (r Rate) String() string {
+	if r.Burst == 0 {
+		return fmt.Sprintf("%d per 1s", r.PerSecond)
+	}
+	return fmt.Sprintf("%d per 1s, burst %d", r.PerSecond, r.Burst)
 }

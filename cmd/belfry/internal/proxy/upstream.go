@@ -23,6 +23,7 @@ type upstream struct {
 	sources   *sources
 	endpoints *endpoints
 	limiter   *limit.Limiter
+	rate      *limit.RateLimiter
 	told      hooks
 
 	now atomic.Pointer[layers]
@@ -57,6 +58,7 @@ func newUpstream(cfg Config, told hooks) (*upstream, error) {
 	u := &upstream{
 		sources:   newSources(order{targets, cfg.DiscoveryInterval, 1}),
 		endpoints: newEndpoints(made, cfg.EndpointLimit, told.events),
+		rate:      newRate(cfg.Rate.orAny(), told),
 		limiter:   limit.NewLimiter(cfg.Limit, limit.Config{OnReject: told.refusal(byLimit)}),
 		told:      told,
 		cfg:       cfg, recipe: made, version: 1,
@@ -73,6 +75,10 @@ func newUpstream(cfg Config, told hooks) (*upstream, error) {
 	}
 	u.now.Store(l)
 	return u, nil
+}
+
+func newRate(r Rate, told hooks) *limit.RateLimiter {
+	return limit.NewRateLimiter(r.PerSecond, time.Second, limit.RateConfig{Burst: r.Burst, OnReject: told.refusal(byRate)})
 }
 
 func metric(name string) load.Metric {
@@ -107,6 +113,11 @@ func (u *upstream) apply(cfg Config) error {
 	}
 	if err := u.limiter.Resize(cfg.Limit); err != nil {
 		return err
+	}
+	if r := cfg.Rate.orAny(); r != u.cfg.Rate.orAny() {
+		if err := u.rate.Set(r.PerSecond, time.Second, r.Burst); err != nil {
+			return err
+		}
 	}
 	if !made.equal(u.recipe) {
 		u.recipe = made
