@@ -39,9 +39,9 @@ type event struct {
 }
 
 type call struct {
-	phase                   int
-	arrived, began, service time.Duration
-	counted                 bool
+	phase          int
+	arrived, began time.Duration
+	counted        bool
 }
 
 type events []event
