@@ -43,8 +43,8 @@ func (p *peer) Call(context.Context, belfry.Permit, int) (string, error) {
 	return p.addr, nil
 }
 
-func (p *peer) Release(belfry.Permit)                                    {}
-func (p *peer) Close() error                                             { p.dead = true; return nil }
+func (p *peer) Release(belfry.Permit) {}
+func (p *peer) Close() error          { p.dead = true; return nil }
 
 func (p *peer) becomes(ready bool) {
 	p.ready = make(chan struct{})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,11 +41,15 @@ func (l *link) Call(_ context.Context, _ belfry.Permit, wait chan struct{}) (int
 
 func TestReconnect(t *testing.T) {
 	check(t, func(t *rapid.T, ctx context.Context) {
-		// The world: whether dials fail, and the connections made.
+		// The world: whether dials fail, and the connections made. A dial that a timer has started knows nothing of what the test did
+		// before, so both take mu: the test after each action.
+		var mu sync.Mutex
 		down := rapid.Bool().Draw(t, "down")
 		var links []*link
 		dials := 0
 		svc := reconnect.New(func(context.Context) (belfry.Service[chan struct{}, int], error) {
+			mu.Lock()
+			defer mu.Unlock()
 			dials++
 			if down {
 				return nil, errBoom
@@ -152,6 +157,8 @@ func TestReconnect(t *testing.T) {
 				synctest.Wait()
 			},
 			"": func(t *rapid.T) {
+				mu.Lock()
+				defer mu.Unlock()
 				if dials != attempts || len(links) != made {
 					t.Fatalf("%d dials and %d connections, want %d and %d", dials, len(links), attempts, made)
 				}
