@@ -26,6 +26,9 @@ const DefaultDecay = 10 * time.Second
 // Default is the name of the policy that package balance takes.
 const Default = "default"
 
+// DefaultMetric is what package balance measures load by, with another decay if that is not 0.
+func DefaultMetric(decay time.Duration) load.Metric { return load.PeakEWMA{Decay: decay} }
+
 // Policies returns all of them, with the default decay.
 func Policies() []Policy { return policies(0) }
 
@@ -44,7 +47,7 @@ func policies(decay time.Duration) []Policy {
 		{Name: "peak-ewma-penalty", About: "the same, where a failure counts as 5 s, as in linkerd", metric: always(Classic{Decay: classicDecay, Penalty: 5 * time.Second}), choose: better, decays: true, decay: decay},
 		{Name: "p2c-oracle", About: "of two, that with fewer requests of all clients", metric: oracleMetric, choose: better},
 		{Name: "jsq-oracle", About: "of all, that with the fewest requests of all clients", metric: always(load.Constant(nil)), choose: shortest},
-		{Name: Default, About: "what belfry does", metric: always(load.PeakEWMA{Decay: decay}), choose: better, decays: true, decay: decay},
+		{Name: Default, About: "what belfry does", metric: always(DefaultMetric(decay)), choose: better, decays: true, decay: decay},
 	}
 }
 

@@ -2,9 +2,12 @@ package sim
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,14 +70,14 @@ func TestAllPoliciesMeetTheSameRequests(t *testing.T) {
 // TestTheCodeUnderTestIsThatOfBalancers: what changes there changes the figures here.
 func TestTheCodeUnderTestIsThatOfBalancers(t *testing.T) {
 	run := func(p Policy) []Request { return Run(busy(p, 1)) }
-	if !slices.Equal(run(find(t, Default)), run(WithMetric("own", load.PeakEWMA{}))) {
-		t.Error("the default is not load.PeakEWMA")
+	if !slices.Equal(run(find(t, Default)), run(WithMetric("own", DefaultMetric(0)))) {
+		t.Error("the default is not the metric of package load")
 	}
 	if !slices.Equal(run(find(t, "in-flight")), run(WithMetric("own", load.Pending{}))) {
 		t.Error("in-flight is not load.Pending")
 	}
-	if !slices.Equal(run(find(t, "default/1s")), run(WithMetric("own", load.PeakEWMA{Decay: time.Second}))) {
-		t.Error("default/1s is not load.PeakEWMA with a decay of a second")
+	if !slices.Equal(run(find(t, "default/1s")), run(WithMetric("own", DefaultMetric(time.Second)))) {
+		t.Error("default/1s is not that metric with a decay of a second")
 	}
 	if slices.Equal(run(find(t, Default)), run(find(t, "default/1s"))) {
 		t.Error("another decay changes nothing")
@@ -362,5 +365,16 @@ func TestBallsAreKeptAndTakenOut(t *testing.T) {
 	}
 	if sum != 1000 {
 		t.Errorf("%d picks, want 1000", sum)
+	}
+}
+
+// TestTheDefaultIsThatOfPackageBalance: its documentation names the metric.
+func TestTheDefaultIsThatOfPackageBalance(t *testing.T) {
+	source, err := os.ReadFile("../../../../../balance/config.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("c.Load = %T{}", DefaultMetric(0)); !strings.Contains(string(source), want) {
+		t.Errorf("package balance does not say %q", want)
 	}
 }
