@@ -2,12 +2,7 @@ package lab
 
 import "testing"
 
-// quickBounds are those whose part takes no longer than a test may.
-func quickBounds(b Bound) bool {
-	s, err := Find(b.part())
-	return err == nil && !s.Parts[0].slow
-}
-
+// hold fails if a figure is worse than what was reached.
 func hold(t *testing.T, which func(Bound) bool) {
 	t.Helper()
 	checks, err := CheckBounds(which)
