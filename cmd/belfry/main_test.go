@@ -177,6 +177,8 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"version", 0, "belfry "},
 		{"--help", 0, "demo"},
+		{"check belfry.example.yaml", 0, "belfry.example.yaml is fine"},
+		{"check main.go", 2, "main.go:"},
 		{"demo --rate 0", 2, "--rate must be 1 to 10000"},
 		{"proxy --to http://a/x", 2, "has a path"},
 		{"proxy --to http://a --admin off --listen " + taken.Addr().String(), 1, "another program listens there"},

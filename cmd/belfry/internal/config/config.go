@@ -286,7 +286,7 @@ func (d *document) mapping(prefix string, n *ast.MappingNode, known map[string]f
 		first, twice := d.lines[key]
 		switch {
 		case !ok:
-			d.refuse(line, key, "is not known; %s", suggest(name, prefix, known))
+			d.refuse(line, prefix+printable(name), "is not known; %s", suggest(name, prefix, known))
 		case twice:
 			d.refuse(line, key, "is there twice, first in line %d", first)
 		default:
@@ -328,6 +328,14 @@ func (d *document) value(key string, line int, n ast.Node, f field) {
 	if err := f.set(&d.cfg, value{n}); err != nil {
 		d.refuse(line, key, "must be %s, got %s%s", f.accepted, value{n}, hint(err))
 	}
+}
+
+// printable returns a key that nobody knows as it may be shown in a message.
+func printable(key string) string {
+	if strings.TrimLeft(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" && key != "" {
+		return shorten(key, 60)
+	}
+	return shorten(strconv.Quote(key), 60)
 }
 
 // listOf returns the names of known, sorted.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -318,16 +320,29 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		cfg, err := Parse("f", data)
-		if err == nil {
-			if err := cfg.Validate(); err != nil {
-				t.Errorf("taken, though %v", err)
+		if err != nil {
+			last := bytes.Count(data, []byte("\n")) + 1
+			for line := range strings.Lines(err.Error()) {
+				m := mistake.FindStringSubmatch(line)
+				if m == nil {
+					t.Fatalf("%q does not say what is wrong with what", line)
+				}
+				if n, _ := strconv.Atoi(m[1]); m[1] != "" && (n < 1 || n > last) {
+					t.Errorf("%q is about line %d of %d", line, n, last)
+				}
 			}
 			return
 		}
-		for line := range strings.Lines(err.Error()) {
-			if !strings.HasPrefix(line, "f:") {
-				t.Errorf("a line without the file: %q", line)
-			}
+		if err := cfg.Validate(); err != nil {
+			t.Errorf("taken, though %v", err)
+		}
+		// What means nothing changes nothing.
+		if again, err := Parse("f", append([]byte("# first\n\n"), data...)); !bytes.HasPrefix(data, []byte("\ufeff")) && (err != nil || !reflect.DeepEqual(again, cfg)) {
+			t.Errorf("after a comment: %+v, %v", again, err)
 		}
 	})
 }
+
+// mistake is what a line of an error looks like: the file, the line unless it is about what is not there, and what is the matter with
+// a key or with the whole.
+var mistake = regexp.MustCompile(`^f(?::([0-9]+))?: (?:.+ )?(?:must|is not|is there twice|cannot be read)`)

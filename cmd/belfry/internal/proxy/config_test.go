@@ -34,6 +34,7 @@ func TestABadTargetIsRefusedByName(t *testing.T) {
 		{"ftp://a", `has an unsupported scheme, "ftp"`},
 		{"://a", "has a mistake"},
 		{"http://", "has no host"},
+		{"h2c://::1", "has a host that is neither a name nor an address"},
 		{"http://:80", "has no host"},
 		{"http://a:", "has no port after the colon"},
 		{"http://a:0", "has a port, 0, that is not from 1 to 65535"},

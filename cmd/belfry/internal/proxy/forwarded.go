@@ -28,19 +28,24 @@ func (f forwarders) trust(addr string) bool {
 }
 
 // forward says in the outgoing request who the incoming one is from. From a forwarder that is trusted, X-Forwarded-For gets its
-// address appended and the other X-Forwarded fields stay; of anybody else they are all dropped, since everybody
-// can write anything there. Forwarded (RFC 7239) is dropped in either case: two fields that disagree are worse than one.
+// address appended and the other X-Forwarded fields stay; of anybody else they are all dropped, and so is what else is read as a
+// client's address, since everybody can write anything there. Dropped in either case are Forwarded (RFC 7239), for two fields that
+// disagree are worse than one, and names with an underscore, which many servers take for the same as with a hyphen, and
+// forwarders do not know.
 func (f forwarders) forward(r *httputil.ProxyRequest) {
-	const prefix = "X-Forwarded-"
 	trusted := f.trust(r.In.RemoteAddr)
 	for name, values := range r.In.Header {
-		if !strings.HasPrefix(name, prefix) {
-			continue
-		}
-		if trusted {
+		switch {
+		case !claims(name):
+		case trusted && !strings.Contains(name, "_") && name != "Forwarded":
 			r.Out.Header[name] = values
-		} else {
+		default:
 			delete(r.Out.Header, name)
+		}
+	}
+	for name := range r.Out.Trailer {
+		if claims(name) {
+			delete(r.Out.Trailer, name)
 		}
 	}
 	was := [2][]string{r.Out.Header["X-Forwarded-Host"], r.Out.Header["X-Forwarded-Proto"]}
@@ -51,6 +56,15 @@ func (f forwarders) forward(r *httputil.ProxyRequest) {
 	if trusted && len(was[1]) > 0 {
 		r.Out.Header["X-Forwarded-Proto"] = was[1]
 	}
+}
+
+// claims reports whether a field says who a request is from, or is taken for one that does.
+func claims(name string) bool {
+	switch name = strings.ReplaceAll(strings.ToLower(name), "_", "-"); name {
+	case "forwarded", "x-real-ip", "x-client-ip", "x-cluster-client-ip", "true-client-ip", "cf-connecting-ip":
+		return true
+	}
+	return strings.HasPrefix(name, "x-forwarded-")
 }
 
 // parseForwarder reads an address or a network. The latter is spelled with the address bits that count only.

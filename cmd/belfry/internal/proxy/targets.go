@@ -120,6 +120,8 @@ func spell(u *url.URL) (string, error) {
 	}
 	if ip, err := netip.ParseAddr(host); err == nil {
 		host = ip.String()
+	} else if strings.ContainsAny(host, ":[]") {
+		return "", errors.New("a host that is neither a name nor an address")
 	}
 	if port == "" {
 		if strings.HasSuffix(u.Host, ":") {
