@@ -42,7 +42,7 @@ func BenchmarkCall(b *testing.B) {
 	for _, m := range []struct {
 		name   string
 		metric load.Metric
-	}{{"Pending", load.Pending{}}, {"PeakEWMA", load.PeakEWMA{}}} {
+	}{{"Pending", load.Pending{}}, {"Expected", load.Expected{}}} {
 		for _, n := range []int{3, 10, 100, 1000, 10_000} {
 			b.Run(fmt.Sprintf("%s/%d", m.name, n), func(b *testing.B) {
 				svc := ready(b, n, balance.Config{Load: m.metric}, echo)
@@ -61,7 +61,7 @@ func BenchmarkCall(b *testing.B) {
 // BenchmarkParallel is BenchmarkCall from all processors at once.
 func BenchmarkParallel(b *testing.B) {
 	for _, n := range []int{3, 100} {
-		b.Run(fmt.Sprintf("PeakEWMA/%d", n), func(b *testing.B) {
+		b.Run(fmt.Sprintf("Expected/%d", n), func(b *testing.B) {
 			svc := ready(b, n, balance.Config{}, echo)
 			ctx := context.Background()
 			b.ReportAllocs()

@@ -292,7 +292,7 @@ func (r releasing) Release(belfry.Permit) { r.release() }
 
 func TestStats(t *testing.T) {
 	bubble(t, "D64 what there is to see", func(t *testing.T) {
-		w := newWorld(t, balance.Config{Load: load.PeakEWMA{}})
+		w := newWorld(t, balance.Config{Load: load.Expected{}})
 		w.backend("a").Allow(10)
 		w.add("a", "b")
 		w.backend("c").Close()

@@ -12,7 +12,7 @@ import (
 
 // Config says how a [Balancer] works. The zero value is ready to use.
 type Config struct {
-	// Load is how the cost of endpoints is measured. Nil means load.PeakEWMA{}.
+	// Load is how the cost of endpoints is measured. Nil means load.Expected{}.
 	Load load.Metric
 	// MaxWait bounds how long callers wait while no endpoint is known but one may still be discovered.
 	// 0 means 5 s.
@@ -54,7 +54,7 @@ func (c Config) Validate() error {
 
 func (c Config) withDefaults() Config {
 	if c.Load == nil {
-		c.Load = load.PeakEWMA{}
+		c.Load = load.Expected{}
 	}
 	if c.MaxWait == 0 {
 		c.MaxWait = defaultMaxWait

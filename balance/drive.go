@@ -276,6 +276,9 @@ func (b *Balancer[Req, Res]) trouble(ep *endpoint[Req, Res], err error) {
 // recovered notes that ep has granted a permit, and reports whether that is news. mu is held.
 func (b *Balancer[Req, Res]) recovered(ep *endpoint[Req, Res]) bool {
 	news := ep.err != nil || !ep.seen
+	if ep.err != nil && ep.seen {
+		ep.load.Back(b.now())
+	}
 	ep.phase, ep.failed, ep.seen = up, 0, true
 	b.setError(ep, nil)
 	return news

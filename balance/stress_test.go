@@ -138,7 +138,7 @@ func TestStress(t *testing.T) {
 	if n, err := strconv.ParseUint(os.Getenv("BALANCE_SEED"), 10, 64); err == nil {
 		seed = n
 	}
-	for i, metric := range []load.Metric{load.PeakEWMA{}, load.Pending{}, load.Constant(nil)} {
+	for i, metric := range []load.Metric{load.Expected{}, load.PeakEWMA{}, load.Pending{}, load.Constant(nil)} {
 		bubble(t, "BA4 random operations, seed "+strconv.FormatUint(seed, 10)+", "+strconv.Itoa(i), func(t *testing.T) {
 			s := newStress(t, seed+uint64(i), metric)
 			defer s.end()

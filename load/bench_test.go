@@ -6,9 +6,13 @@ import (
 	"github.com/belfry-go/belfry/load"
 )
 
-// BenchmarkPeakEWMA is what one call costs a balancer: two costs to compare, a start and an end.
-func BenchmarkPeakEWMA(b *testing.B) {
-	fleet := load.PeakEWMA{}.Fleet()
+func BenchmarkExpected(b *testing.B) { benchmark(b, load.Expected{}) }
+
+func BenchmarkPeakEWMA(b *testing.B) { benchmark(b, load.PeakEWMA{}) }
+
+// benchmark is what one call costs a balancer: two costs to compare, a start and an end.
+func benchmark(b *testing.B, metric load.Metric) {
+	fleet := metric.Fleet()
 	a, other := fleet.Join("a", 0), fleet.Join("b", 0)
 	b.ReportAllocs()
 	for now := int64(0); b.Loop(); now += 100 {

@@ -32,3 +32,4 @@ func (c constant) End(int64, Mark, Class)      {}
 func (c constant) Cost(int64, int) float64     { return float64(c) }
 func (c constant) Latency(int64) time.Duration { return 0 }
 func (c constant) Leave()                      {}
+func (constant) Back(int64)                    {}

@@ -10,7 +10,7 @@ import (
 type histogram struct {
 	// mu guards the rest, and nothing is called under it.
 	mu      sync.Mutex
-	buckets [8 * 36]int32 // up to 19 hours
+	buckets [buckets]int32
 	total   int32
 	known   float64 // the median, unless stale
 	stale   bool
@@ -19,19 +19,9 @@ type histogram struct {
 // nowhere is the place of what is not in the histogram.
 const nowhere = -1
 
-// The bits of a float64 are its exponent and then its fraction: their first bits number the buckets.
-const (
-	bucketShift = 52 - 3
-	bucketBase  = 1023 << 3 // the bucket of 1.0
-)
-
-func (h *histogram) bucketOf(average float64) int {
-	return min(int(math.Float64bits(max(average, 1))>>bucketShift)-bucketBase, len(h.buckets)-1)
-}
-
 // move counts in the bucket of average what was counted in place, and returns the new place.
 func (h *histogram) move(place int, average float64) int {
-	to := h.bucketOf(average)
+	to := bucketOf(average)
 	if to == place {
 		return place
 	}
@@ -81,11 +71,4 @@ func (h *histogram) find(nth int32) float64 {
 		i++
 	}
 	return math.Float64frombits(uint64(i+bucketBase) << bucketShift)
-}
-
-// count is how many are in the histogram.
-func (h *histogram) count() int64 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return int64(h.total)
 }

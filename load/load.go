@@ -1,6 +1,6 @@
-// Package load turns "how busy is this endpoint" into a number: its cost. Smaller is better. Three metrics ship:
-// [PeakEWMA], by latency and what is in flight, the default of package balance; [Pending], by what is in
-// flight alone; and [Constant].
+// Package load turns "how busy is this endpoint" into a number: its cost. Smaller is better. Four metrics ship:
+// [Expected], by the time to a success and what is in flight, the default of package balance; [PeakEWMA], by the
+// peaks of latency; [Pending], by what is in flight alone; and [Constant].
 //
 // Everything here is a function of its arguments. Time is one of them, in microseconds since the balancer began; nothing
 // reads a clock, starts a goroutine or keeps a request, so a simulation can drive the same code as a balancer.
@@ -45,6 +45,8 @@ type Endpoint interface {
 	Cost(now int64, held int) float64
 	// Latency is the estimate at now of how long a call takes, 0 if the metric makes none.
 	Latency(now int64) time.Duration
+	// Back notes that the endpoint can be used again at now, after a time in which it could not.
+	Back(now int64)
 	// Leave notes that the endpoint is gone for good. Calls may still end after it.
 	Leave()
 }

@@ -2,9 +2,7 @@ package load
 
 import (
 	"fmt"
-	"math"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -24,10 +22,6 @@ import (
 // calls weigh less and a tenth of a success is taken for granted. A cancelled call is a lower bound, and one that was never sent
 // is nothing.
 //
-// An endpoint that was passed over for long is tried again, as if it cost what its peers do: from 1 s to 5 s after its latest
-// request, the later the slower it was. If that trial succeeds, older news is forgotten. And so is a peak when for half of the decay, and
-// 20 successes, nothing took even half as long.
-//
 // A newcomer is taken to be like the median of its peers. Until its first answer, a second request to it costs ten times as
 // much; that ends by itself after ten medians, or 1 s if that is longer. While nobody in the fleet has answered yet, all are
 // taken to need Initial.
@@ -43,15 +37,9 @@ type PeakEWMA struct {
 var _ Metric = PeakEWMA{}
 
 const (
-	second = 1e6 // in microseconds
-
 	// minCost keeps the count of requests in flight from being multiplied by nothing: coarse clocks and
 	// long idle times do measure 0.
-	minCost = 1
-	// priorSuccess is the part of a success that an endpoint has without having answered. It is small, so that
-	// one failure weighs a lot.
-	priorSuccess = 0.1
-
+	minCost          = 1
 	retryAfter       = 10 * second // evidence is left out when nothing was started for so long,
 	retryAfterPeaks  = 20          // and for so many averages
 	newcomerFactor   = 10          // what a second request to a newcomer costs more,
@@ -72,7 +60,7 @@ func (p PeakEWMA) Validate() error {
 
 // Fleet begins a fleet in which nobody has answered yet.
 func (p PeakEWMA) Fleet() Fleet {
-	f := &peakFleet{decay: micros(p.Decay), initial: micros(p.Initial)}
+	f := &peakFleet{decay: decay(micros(p.Decay)), initial: micros(p.Initial)}
 	if p.Decay == 0 {
 		f.decay = 10 * second
 	}
@@ -83,27 +71,15 @@ func (p PeakEWMA) Fleet() Fleet {
 }
 
 type peakFleet struct {
-	decay, initial float64
-	averages       histogram
-	starts         atomic.Int64 // of all endpoints
+	decay
+	initial  float64
+	averages histogram
 }
 
 func (f *peakFleet) Timed() bool { return true }
 
 func (f *peakFleet) Join(_ string, now int64) Endpoint {
 	return &peak{fleet: f, born: now, place: nowhere}
-}
-
-// fade is the weight at now of what was worth 1 at then.
-func (f *peakFleet) fade(then, now int64) float64 {
-	if now <= then {
-		return 1
-	}
-	x := float64(now-then) / f.decay
-	if x < 1.0/64 { // endpoints in use: three terms are exact to 3e-9, and quicker
-		return 1 - x*(1-x/2*(1-x/3))
-	}
-	return math.Exp(-x)
 }
 
 // typical is the median of those who have answered, Initial if nobody has.
@@ -125,31 +101,13 @@ type peak struct {
 	answered bool
 	average  float64 // at stamp, of successes and lower bounds; before any it is 0
 	stamp    int64
-	doubt    doubt
-	good     float64 // successes and failures at judged; older ones count for less
-	bad      float64
-	judged   int64
-
-	// Evidence is the calls that have not come back, by when they were started: in this generation, or in the
-	// one before. Those of still older ones have been overtaken.
-	current, older bucket
-	generation     uint64
-	first, last    int64 // the first start and the latest
-	started        bool
-	turn           int64 // the fleet's starts at the latest
-	trial          int64 // the start of a trial
-	trying         bool  // that is not over
-	proven         int64 // the start of the latest that succeeded
-	place          int   // in the fleet's histogram
-	gone           bool  // from the fleet
+	odds
+	evidence
+	first, last int64 // the first start and the latest
+	started     bool
+	place       int  // in the fleet's histogram
+	gone        bool // from the fleet
 }
-
-// A bucket is a number of calls and the sum of their start times. In microseconds a sum has room for thousands of years
-// of requests; in nanoseconds since 1970 it would overflow at the sixth.
-type bucket struct{ n, sum int64 }
-
-func (b *bucket) add(start int64)    { b.n++; b.sum += start }
-func (b *bucket) remove(start int64) { b.n--; b.sum -= start }
 
 func (p *peak) Start(now int64) Mark {
 	p.mu.Lock()
@@ -157,27 +115,18 @@ func (p *peak) Start(now int64) Mark {
 	if !p.started {
 		p.started, p.first, p.last = true, now, now
 	}
-	p.begin(now)
-	p.current.add(now)
-	return Mark{Start: now, Generation: p.generation}
+	p.last = max(p.last, now)
+	return p.start(now)
 }
 
 func (p *peak) End(now int64, mark Mark, class Class) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle(mark, class)
-	trial := p.tried(mark)
-	if p.outdated(mark) {
-		return
-	}
 	took := float64(max(now-mark.Start, 0))
 	switch class {
 	case Success:
-		if trial {
-			p.forget(now, took)
-		} else {
-			p.succeed(now, took)
-		}
+		p.succeed(now, took)
 	case Failure:
 		p.fail(now, took)
 	case Cancelled:
@@ -189,61 +138,30 @@ func (p *peak) End(now int64, mark Mark, class Class) {
 	}
 }
 
-// settle takes a call that came back out of the evidence. A success of the current generation has overtaken whatever was started
-// before that generation.
-func (p *peak) settle(mark Mark, class Class) {
-	switch p.generation - mark.Generation {
-	case 0:
-		p.current.remove(mark.Start)
-		if class == Success {
-			p.older, p.current = p.current, bucket{}
-			p.generation++
-		}
-	case 1:
-		p.older.remove(mark.Start)
-	}
-}
-
 func (p *peak) succeed(now int64, took float64) {
 	fade := p.fleet.fade(p.stamp, now)
-	faded := p.average * fade
-	switch {
-	case took > faded:
+	if faded := p.average * fade; took > faded {
 		p.average = took
-		p.doubt.confirm(now)
-	case 2*took > faded:
-		p.average = faded + took*(1-fade)
-		p.doubt.confirm(now)
-	case p.doubt.add(now, took, p.fleet.decay):
-		p.average = p.doubt.most
-		p.doubt.confirm(now)
-	default:
+	} else {
 		p.average = faded + took*(1-fade)
 	}
-	p.judge(now, 1, 0)
+	p.judge(now, p.fleet.fade(p.at, now), 1, 0)
+	p.answered = true
 	p.stamp = max(p.stamp, now)
 }
 
 func (p *peak) fail(now int64, took float64) {
 	median, _ := p.fleet.typical()
 	p.raise(now, max(took, median))
-	p.judge(now, 0, 1)
+	p.judge(now, p.fleet.fade(p.at, now), 0, 1)
+	p.answered = true
 }
 
 // raise lets the average be at least took. Where took is what was expected, that is an expectation no longer.
 func (p *peak) raise(now int64, took float64) {
 	if took >= p.level(now) {
 		p.average, p.stamp = took, max(p.stamp, now)
-		p.doubt.confirm(now)
 	}
-}
-
-func (p *peak) judge(now int64, good, bad float64) {
-	fade := p.fleet.fade(p.judged, now)
-	p.good = p.good*fade + good
-	p.bad = p.bad*fade + bad
-	p.judged = max(p.judged, now)
-	p.answered = true
 }
 
 func (p *peak) Cost(now int64, held int) float64 {
@@ -251,17 +169,13 @@ func (p *peak) Cost(now int64, held int) float64 {
 	defer p.mu.Unlock()
 	level := p.level(now)
 	if !p.forgotten(now) {
-		level = max(level, p.evidence(now))
+		level = max(level, p.twiceAge(now))
 	}
-	cost := max(level, minCost) * p.attempts(now)
-	switch {
-	case p.due(now):
-		typical, _ := p.fleet.typical()
-		cost = min(cost, typical)
-	case held > 0 && p.unproven(now):
+	cost := max(level, minCost) * p.attempts(p.fleet.fade(p.at, now)) * float64(held+1)
+	if held > 0 && p.unproven(now) {
 		cost *= newcomerFactor
 	}
-	return cost * float64(held+1)
+	return cost
 }
 
 // level is the average as it stands at now. Before the first answer it is what the fleet makes expect, falling since
@@ -275,27 +189,9 @@ func (p *peak) level(now int64) float64 {
 	return level
 }
 
-// evidence is twice the mean age of the calls that are out and not overtaken.
-func (p *peak) evidence(now int64) float64 {
-	n := p.current.n + p.older.n
-	if n == 0 {
-		return 0
-	}
-	return 2 * (float64(now) - float64(p.current.sum+p.older.sum)/float64(n))
-}
-
 // forgotten reports whether it is time to try the endpoint again whatever is still out. Starting a call there ends it.
 func (p *peak) forgotten(now int64) bool {
 	return float64(now-p.last) >= max(retryAfter, retryAfterPeaks*p.average)
-}
-
-// attempts is how many calls a success is expected to take.
-func (p *peak) attempts(now int64) float64 {
-	if p.bad == 0 {
-		return 1
-	}
-	fade := p.fleet.fade(p.judged, now)
-	return 1 + p.bad*fade/(p.good*fade+priorSuccess)
 }
 
 // unproven reports whether the endpoint has been given its first request and neither answered nor had time enough, while
@@ -314,11 +210,11 @@ func (p *peak) Latency(now int64) time.Duration {
 	return time.Duration(p.level(now) * float64(time.Microsecond))
 }
 
+func (p *peak) Back(int64) {}
+
 func (p *peak) Leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.fleet.averages.leave(p.place)
 	p.place, p.gone = nowhere, true
 }
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

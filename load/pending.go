@@ -24,3 +24,4 @@ func (pending) End(int64, Mark, Class)         {}
 func (pending) Cost(_ int64, held int) float64 { return float64(held) }
 func (pending) Latency(int64) time.Duration    { return 0 }
 func (pending) Leave()                         {}
+func (pending) Back(int64)                     {}

@@ -26,7 +26,7 @@ func TestSimulateRecovery(t *testing.T) {
 	for _, ill := range ills {
 		for _, servers := range []int{2, 3, 10} {
 			for _, from := range []int64{2, 60} { // seconds of illness
-				s := simulation{metric: load.PeakEWMA{}, servers: servers, rate: rate, seconds: float64(from) + 62}
+				s := simulation{metric: load.Expected{}, servers: servers, rate: rate, seconds: float64(from) + 62}
 				s.serve = func(i int, now int64) (int64, load.Class) {
 					if i == 0 && now >= 1_000_000 && now < (1+from)*1_000_000 {
 						return ill.took, ill.class

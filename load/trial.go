@@ -1,55 +1,47 @@
 package load
 
-// An endpoint that was slow, or failed, costs so much that it gets nothing, and so cannot show that it is well again: a peak of a
-// hundred times the usual latency takes 46 s to fade, whatever the endpoint has become meanwhile. Therefore one that has been
-// passed over for long is due: its next request is a trial, for which it costs no more than its peers. A success there is
-// all that is known of it from then on. Any other end of a trial counts as always.
-//
-// A trial may be slow. So the pauses between trials are ten times what a request is expected to take, from 1 s to 5 s, and 20 times the
-// requests that make one for each endpoint: less than a twentieth of its share.
+// An endpoint that was slow, or failed, costs so much that it gets nothing, and so cannot show that it is well again. A trial is a request
+// that it gets all the same.
+type trial struct {
+	due    bool  // the next request is one
+	start  int64 // when it was started, while on
+	on     bool
+	pause  float64 // until the next may be due
+	proven int64   // the start of the latest that showed that the endpoint is well
+}
+
 const (
-	trialPeaks = 10
-	trialAfter = second
-	trialMost  = 5 * second
-	trialTurns = 20
+	trialShare  = 1.0 / 500 // of the requests
+	mostCredit  = 2         // trials that requests of the past allow
+	trialCost   = 0.9       // of what is typical, so that it is not a matter of luck
+	firstPause  = 0.1 * second
+	lastPause   = 5 * second
+	trialTypics = 20 // a pause is no shorter than so many usual answers
 )
 
-// due reports whether the next request is to be a trial. It is apart from overdue because it costs nothing for endpoints in use.
-func (p *peak) due(now int64) bool { return now-p.last >= trialAfter && p.overdue(now) }
-
-// overdue is due for an endpoint that had nothing for a second. What has not come back is evidence, for which there are other rules.
-func (p *peak) overdue(now int64) bool {
-	return p.answered && p.current.n+p.older.n == 0 &&
-		float64(now-p.last) >= min(trialPeaks*p.level(now), trialMost) &&
-		p.fleet.starts.Load()-p.turn >= trialTurns*p.fleet.averages.count()
-}
-
-// begin notes a start, and whether it is that of a trial.
-func (p *peak) begin(now int64) {
-	if now-p.last >= trialAfter && p.answered && (p.overdue(now) || p.forgotten(now)) {
-		p.trying, p.trial = true, now
+// begin notes that a call is started.
+func (t *trial) begin(now int64) {
+	if t.due {
+		t.due, t.on, t.start = false, true, now
 	}
-	p.last, p.turn = max(p.last, now), p.fleet.starts.Add(1)
 }
 
-// tried reports whether mark is that of a trial, which is then over.
-func (p *peak) tried(mark Mark) bool {
-	if !p.trying || p.trial != mark.Start {
+// end reports whether mark is that of the trial, which is then over.
+func (t *trial) end(mark Mark) bool {
+	if !t.on || t.start != mark.Start {
 		return false
 	}
-	p.trying = false
+	t.on = false
 	return true
 }
 
-// forget leaves of what is known that a request took so long. What was started before that one is old news too, however it ends.
-func (p *peak) forget(now int64, took float64) {
-	p.average, p.stamp = took, max(p.stamp, now)
-	p.doubt.confirm(now)
-	p.good, p.bad, p.judged = 1, 0, max(p.judged, now)
-	p.older, p.current = bucket{}, bucket{}
-	p.generation += 2
-	p.proven = p.trial
-}
+// well notes that a trial succeeded, in a usual time.
+func (t *trial) well() { t.pause, t.proven = 0, t.start }
 
-// outdated reports whether a call was started before a trial that has succeeded.
-func (p *peak) outdated(mark Mark) bool { return mark.Start < p.proven }
+// ill notes that it did not.
+func (t *trial) ill() { t.pause = min(2*max(t.pause, firstPause), lastPause) }
+
+// after is how long an endpoint must have been passed over.
+func (t *trial) after(typical float64) float64 {
+	return max(t.pause, firstPause, trialTypics*typical)
+}

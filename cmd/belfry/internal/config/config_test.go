@@ -240,7 +240,7 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 		{"rate", ok + "rate: {per_second: -1}\n", "f:2: rate.per_second must be 0 to 1000000, got -1"},
 		{"burst", ok + "rate:\n  per_second: 1\n  burst: 2000000\n", "f:4: rate.burst must be 0 to 1000000, got 2000000"},
 		{"burst of nothing", ok + "rate: {burst: 3}\n", "f:2: rate.burst must not be there without per_second, got 3"},
-		{"load", ok + "load: best\n", `f:2: load must be peak_ewma, in_flight or random, got "best"`},
+		{"load", ok + "load: best\n", `f:2: load must be expected, peak_ewma, in_flight or random, got "best"`},
 		{"log level", ok + "log_level: loud\n", `f:2: log_level must be debug, info, warn or error, got "loud"`},
 		{"path", ok + "health:\n  path: healthz\n", `f:3: health.path must be a path that begins with /`},
 		{"failures in a row", ok + "breaker: {consecutive: -1}\n", "f:2: breaker.consecutive must be 0 to 1000, got -1"},

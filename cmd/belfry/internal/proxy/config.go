@@ -140,7 +140,7 @@ func Defaults() Config {
 	return Config{
 		Listen:        "127.0.0.1:8080",
 		Admin:         "127.0.0.1:9900",
-		Load:          LoadPeakEWMA,
+		Load:          LoadExpected,
 		LogLevel:      "info",
 		Health:        Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Unhealthy: 3, Healthy: 2},
 		Breaker:       Breaker{Window: 10 * time.Second, MinCalls: 20, MinPause: time.Second, MaxPause: time.Minute},
@@ -166,6 +166,7 @@ func Defaults() Config {
 
 // What Load may be.
 const (
+	LoadExpected = "expected"
 	LoadPeakEWMA = "peak_ewma"
 	LoadInFlight = "in_flight"
 	LoadRandom   = "random"
@@ -193,7 +194,7 @@ const (
 	AcceptedReplay       = "0 to 16MiB"
 	AcceptedDrain        = "0s to 1h"
 	AcceptedInterval     = "100ms to 1h"
-	AcceptedLoad         = LoadPeakEWMA + ", " + LoadInFlight + " or " + LoadRandom
+	AcceptedLoad         = LoadExpected + ", " + LoadPeakEWMA + ", " + LoadInFlight + " or " + LoadRandom
 	AcceptedLogLevel     = "debug, info, warn or error"
 	AcceptedPath         = "a path that begins with /, with a query or without"
 	AcceptedInARow       = "1 to 100"
@@ -315,7 +316,7 @@ func (c Config) checkBounds(v *checks) {
 	if p := c.Hedge.Percentile; p != 0 {
 		v.within("hedge.percentile", "", p >= 0.01 && p <= 0.999, AcceptedPercentile, p) // NaN neither
 	}
-	v.within("load", "", c.Load == LoadPeakEWMA || c.Load == LoadInFlight || c.Load == LoadRandom, AcceptedLoad, strconv.Quote(c.Load))
+	v.within("load", "", c.Load == LoadExpected || c.Load == LoadPeakEWMA || c.Load == LoadInFlight || c.Load == LoadRandom, AcceptedLoad, strconv.Quote(c.Load))
 	_, ok := logLevels[c.LogLevel]
 	v.within("log_level", "--log-level", ok, AcceptedLogLevel, strconv.Quote(c.LogLevel))
 	v.within("client.header_bytes", "", c.Client.HeaderBytes >= minHeader && c.Client.HeaderBytes <= maxHeader, AcceptedHeaderBytes, c.Client.HeaderBytes)

@@ -83,12 +83,14 @@ func newRate(r Rate, told hooks) *limit.RateLimiter {
 
 func metric(name string) load.Metric {
 	switch name {
+	case LoadPeakEWMA:
+		return load.PeakEWMA{}
 	case LoadInFlight:
 		return load.Pending{}
 	case LoadRandom:
 		return load.Constant(nil)
 	}
-	return load.PeakEWMA{}
+	return load.Expected{}
 }
 
 // apply runs cfg from now on, or fails and changes nothing. What cannot be changed is the caller's to refuse.
@@ -175,7 +177,7 @@ func (u *upstream) String() string {
 	cfg := u.cfg
 	u.mu.Unlock()
 	text := fmt.Sprintf("%s → balance(%s) → ", u.now.Load().text, map[string]string{
-		LoadPeakEWMA: "peak ewma", LoadInFlight: "in flight", LoadRandom: "random",
+		LoadExpected: "expected", LoadPeakEWMA: "peak ewma", LoadInFlight: "in flight", LoadRandom: "random",
 	}[cfg.Load])
 	if cfg.Health.Path != "" {
 		text += fmt.Sprintf("health(%s every %v) → ", cfg.Health.Path, cfg.Health.Interval)

@@ -75,6 +75,7 @@ func (c *classic) Cost(now int64, held int) float64 {
 
 func (c *classic) Latency(int64) time.Duration { return time.Duration(c.cost * 1000) }
 func (c *classic) Leave()                      {}
+func (c *classic) Back(int64)                  {}
 
 // An oracle knows how many requests each server has, of all clients.
 type oracle struct{ w *world }
@@ -100,3 +101,4 @@ func (oracleEndpoint) End(int64, load.Mark, load.Class) {}
 func (o oracleEndpoint) Cost(int64, int) float64        { return float64(o.s.inside) }
 func (oracleEndpoint) Latency(int64) time.Duration      { return 0 }
 func (oracleEndpoint) Leave()                           {}
+func (oracleEndpoint) Back(int64)                       {}

@@ -27,7 +27,7 @@ const DefaultDecay = 10 * time.Second
 const Default = "default"
 
 // DefaultMetric is what package balance measures load by, with another decay if that is not 0.
-func DefaultMetric(decay time.Duration) load.Metric { return load.PeakEWMA{Decay: decay} }
+func DefaultMetric(decay time.Duration) load.Metric { return load.Expected{Decay: decay} }
 
 // Policies returns all of them, with the default decay.
 func Policies() []Policy { return policies(0) }

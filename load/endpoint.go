@@ -1,0 +1,191 @@
+package load
+
+import (
+	"math"
+	"sync"
+	"time"
+)
+
+// An expected is the load of one endpoint.
+type expected struct {
+	fleet *expectedFleet
+	place int // among the members of the fleet, and guarded by its mu
+
+	// mu guards what follows, all of which changes together. Whoever holds it does not lock the fleet's.
+	mu          sync.Mutex
+	past        estimate
+	present     evidence
+	odds        odds
+	trial       trial
+	slow        slowStart
+	starts      int   // since the latest survey
+	first, last int64 // the first start and the latest
+	started     bool
+	answered    bool
+}
+
+func (e *expected) Start(now int64) Mark {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.started {
+		e.started, e.first, e.last = true, now, now
+	}
+	e.last = max(e.last, now)
+	e.starts++
+	e.trial.begin(now)
+	return e.present.start(now)
+}
+
+func (e *expected) End(now int64, mark Mark, class Class) {
+	e.end(now, mark, class)
+	if f := e.fleet; now >= f.next.Load() {
+		f.look(now)
+	}
+}
+
+func (e *expected) end(now int64, mark Mark, class Class) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.present.settle(mark, class)
+	tried := e.trial.end(mark)
+	if mark.Start < e.trial.proven {
+		return // it was started before the endpoint was well again: old news, however it ended
+	}
+	took := float64(max(now-mark.Start, 0))
+	if tried {
+		e.judge(class, took)
+	}
+	switch class {
+	case Success:
+		e.odds.judge(now, e.fleet.fade(e.odds.at, now), 1, 0)
+		e.past.add(now, took, e.fleet.decay)
+		e.answered = true
+	case Failure:
+		e.odds.judge(now, e.fleet.fade(e.odds.at, now), 0, 1)
+		e.atLeast(now, max(took, e.past.norms.typical))
+		e.answered = true
+	case Cancelled:
+		e.atLeast(now, took)
+	case Rejected:
+	}
+}
+
+// atLeast adds a sample if it is no improvement.
+func (e *expected) atLeast(now int64, took float64) {
+	if took >= e.past.level(now, e.fleet.decay) {
+		e.past.add(now, took, e.fleet.decay)
+	}
+}
+
+// judge ends a trial. If it succeeded, what was known before it is forgotten.
+func (e *expected) judge(class Class, took float64) {
+	if class == Success {
+		e.past.forget()
+		e.odds = odds{}
+	}
+	if class == Success && took <= ill*e.past.norms.typical {
+		e.trial.well()
+	} else {
+		e.trial.ill()
+	}
+}
+
+func (e *expected) Cost(now int64, held int) float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	level := e.past.level(now, e.fleet.decay)
+	line := float64(max(held-e.lost(now, level), 0) + 1)
+	if e.trial.due {
+		return trialCost * min(level, e.past.norms.typical) * line
+	}
+	level = max(level, e.evidence(now))
+	return level * e.attempts(now) * line * e.handicap(now, held)
+}
+
+// evidence is what is in flight says of the latency, beyond what scatter explains. It says nothing when it is time to try the endpoint whatever
+// is still out; starting a call there ends that.
+func (e *expected) evidence(now int64) float64 {
+	if e.present.out() == 0 {
+		return 0
+	}
+	usual := min(e.past.mean, farOut*e.past.norms.typical)
+	if float64(now-e.last) >= max(retryAfter, retryAfterPeaks*usual) {
+		return 0
+	}
+	return e.present.twiceAge(now) - explained*e.past.norms.swing
+}
+
+const (
+	dear      = 1.25 // times what is typical, and an endpoint is worth a trial
+	ill       = 2    // times the typical latency, and a trial has shown nothing new
+	farOut    = 30   // times the typical latency, and its mean may be an accident
+	explained = 4    // deviations by which the ages of calls in flight vary without a reason
+	lostAfter = 20   // usual answers, and an overtaken call is lost
+)
+
+// lost is how many calls were overtaken so long ago that they are no load.
+func (e *expected) lost(now int64, level float64) int {
+	o := e.present.overtaken
+	if o.n == 0 || o.age(now) <= lostAfter*max(level, e.past.norms.typical) {
+		return 0
+	}
+	return int(o.n)
+}
+
+func (e *expected) attempts(now int64) float64 {
+	if e.odds.bad == 0 {
+		return 1
+	}
+	return e.odds.attempts(e.fleet.fade(e.odds.at, now))
+}
+
+// handicap is what a newcomer costs more, once it has been given its first request.
+func (e *expected) handicap(now int64, held int) float64 {
+	if !e.slow.on || !e.started {
+		return 1
+	}
+	factor := e.slow.factor(now, e.fleet.slowStart)
+	if !e.answered && held > 0 && float64(now-e.first) < max(newcomerFor, newcomerForPeaks*e.past.norms.typical) {
+		factor *= newcomerFactor
+	}
+	return factor
+}
+
+// report adds what is known of e to a survey.
+func (e *expected) report(t *tally, now int64, d decay) report {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.past.known() {
+		t.add(&e.past)
+	}
+	r := report{starts: e.starts, idle: now - e.last, trying: e.trial.due}
+	e.starts = 0
+	typical := e.past.norms.typical
+	r.due = e.answered && e.present.out() == 0 && float64(r.idle) > e.trial.after(typical) &&
+		e.past.level(now, d)*e.attempts(now) > dear*typical
+	return r
+}
+
+// inform tells e what is usual, and whether it is to be tried.
+func (e *expected) inform(n norms, try bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.past.norms = n
+	e.trial.due = e.trial.due || try
+}
+
+func (e *expected) Latency(now int64) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return time.Duration(math.Round(e.past.level(now, e.fleet.decay) * float64(time.Microsecond)))
+}
+
+func (e *expected) Back(now int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.past.norms.real {
+		e.slow.begin(now)
+	}
+}
+
+func (e *expected) Leave() { e.fleet.leave(e) }

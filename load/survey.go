@@ -1,0 +1,143 @@
+package load
+
+import (
+	"math"
+	"sync"
+)
+
+// The norms are what is usual in a fleet.
+type norms struct {
+	typical float64 // the median of what its endpoints take to answer
+	noise   float64 // the variance of single answers around the mean of their endpoint
+	spread  float64 // the variance of the means, without what is noise
+	swing   float64 // the standard deviation of single answers of a typical endpoint
+	real    bool    // somebody has answered
+}
+
+// unlike is the spread when nothing shows that endpoints are alike.
+const unlike = 1e18
+
+// A survey looks at all endpoints of a fleet now and then, and tells them what is usual. So the cost of one depends on all without a
+// word that all calls write to.
+type survey struct {
+	// mu guards the rest. It is locked before that of an endpoint, never after.
+	mu      sync.Mutex
+	norms   norms
+	members []*expected
+	began   int64
+	joined  bool
+	credit  float64 // trials that may be given
+	tally   tally
+}
+
+// A tally is what a survey counts.
+type tally struct {
+	n, sum, squares float64 // of the means
+	scatter         float64 // of the samples, in all,
+	relative        float64 // and as a part of their mean, squared
+	freedom         float64
+	uncertainty     float64
+	medians         medians
+}
+
+func (s *survey) join(e *expected, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.joined {
+		s.joined, s.began = true, now
+	}
+	e.place = len(s.members)
+	e.past.norms = s.norms
+	if s.norms.real {
+		e.slow.begin(now)
+	}
+	s.members = append(s.members, e)
+}
+
+func (s *survey) leave(e *expected) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := len(s.members) - 1
+	if e.place > last || s.members[e.place] != e {
+		return // it has left already
+	}
+	s.members[e.place] = s.members[last]
+	s.members[e.place].place = e.place
+	s.members[last] = nil
+	s.members = s.members[:last]
+}
+
+// pause is how long the survey may be out of date: a sixty-fourth of the decay, less in a young fleet, and never so short that
+// looking at the endpoints takes a hundredth of the time.
+func (s *survey) pause(now int64, d decay) int64 {
+	age := float64(now-s.began) / 16
+	return int64(max(min(age, float64(d)/64), 2*float64(len(s.members))))
+}
+
+// look surveys the fleet, lets one endpoint be tried that could not show otherwise that it is well, and returns when to look again.
+func (s *survey) look(now int64, d decay) (again int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tally = tally{}
+	next := s.count(now, d)
+	if s.tally.n > 0 {
+		s.norms = s.tally.norms()
+	}
+	for _, e := range s.members {
+		e.inform(s.norms, e == next)
+	}
+	return now + s.pause(now, d)
+}
+
+// count fills the tally, and returns the endpoint that is to be tried, if any: of those due the one that was passed over the longest.
+func (s *survey) count(now int64, d decay) *expected {
+	var next *expected
+	longest, starts, trying := int64(0), 0, false
+	for _, e := range s.members {
+		r := e.report(&s.tally, now, d)
+		starts += r.starts
+		trying = trying || r.trying
+		if r.due && r.idle > longest {
+			next, longest = e, r.idle
+		}
+	}
+	s.credit = min(s.credit+float64(starts)*trialShare, mostCredit)
+	if trying || next == nil || s.credit < 1 {
+		return nil
+	}
+	s.credit--
+	return next
+}
+
+// A report is what an endpoint says in a survey besides its numbers.
+type report struct {
+	starts int   // since the one before
+	idle   int64 // since its latest start
+	due    bool  // a trial would be good
+	trying bool  // it is to have one already
+}
+
+func (t *tally) add(e *estimate) {
+	t.n++
+	t.sum += e.mean
+	t.squares += sq(e.mean)
+	t.scatter += e.scatter
+	t.relative += e.scatter / (sq(e.mean) + 1)
+	t.freedom += e.freedom()
+	t.uncertainty += e.uncertainty()
+	t.medians.add(e.mean)
+}
+
+// norms returns what is usual. What remains of the variance of the means, when that which noise explains is taken off, is between the
+// endpoints.
+func (t *tally) norms() norms {
+	n := norms{typical: t.medians.median(), real: true, spread: unlike}
+	freedom := max(t.freedom, 1e-3)
+	n.noise = t.scatter / freedom
+	n.swing = math.Sqrt(t.relative/freedom) * n.typical
+	if t.n >= 2 {
+		variance := (t.squares - t.sum*t.sum/t.n) / (t.n - 1)
+		n.spread = max(variance-n.noise*t.uncertainty/t.n, 0)
+	}
+	return n
+}
