@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry/buffer"
@@ -32,6 +33,7 @@ func TestServerRate(t *testing.T) {
 			}
 			res, _ := fetch(t, tr)
 			wantAnswer(t, res, 429, c.reason, c.retryAfter)
+			synctest.Wait()
 			time.Sleep(10 * time.Second)
 			if res, _ := fetch(t, tr); res.StatusCode != http.StatusNoContent {
 				t.Errorf("when told to come again: %d", res.StatusCode)
