@@ -21,7 +21,8 @@
 // news by blocking. What it says:
 //
 //   - A change is about one key. The key is the endpoint's identity, the address where it is at present. Saying the same twice is
-//     harmless; another address for a known key moves that endpoint.
+//     harmless; another address for a known key moves that endpoint. Other attributes (weight, zone, priority, host) for a known key
+//     and address change what the endpoint is chosen by, and nothing else.
 //   - If one update brings and takes endpoints, the inserts come before the removes, so that the set is never
 //     smaller than both need.
 //   - An error beside a change says that nothing was learned. It changes nothing: the last known set stays.
@@ -40,6 +41,15 @@ type Change struct {
 	Key string
 	// Addr is where the endpoint is, in whatever form its dialler understands. It does not matter to a Remove.
 	Addr string
+	// Weight is how many times as many calls the endpoint should get as one of weight 1. 0 and less mean 1.
+	Weight int
+	// Zone is where the endpoint is, in the words of whoever runs it: a data centre, a rack. Empty means that nobody knows.
+	Zone string
+	// Priority says who stands in for whom: endpoints of a higher number are for when those of lower numbers are not enough. Less than 0
+	// means 0.
+	Priority int
+	// Host is the machine on which the endpoint runs: what is there fails together. Empty means the host in Addr.
+	Host string
 	// Remove says that the endpoint is gone.
 	Remove bool
 }

@@ -1,11 +1,13 @@
 package discover
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -31,7 +33,7 @@ func DNS(ctx context.Context, hostport string, cfg Config) (iter.Seq2[Change, er
 		return nil, fmt.Errorf("discover: dns:///%s: %w", hostport, err)
 	}
 	cfg = cfg.withDefaults(defaultInterval)
-	look := func(ctx context.Context) ([]string, error) {
+	look := func(ctx context.Context) ([]Change, error) {
 		ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 		defer cancel()
 		return lookUpHost(ctx, &cfg, host, port)
@@ -41,7 +43,7 @@ func DNS(ctx context.Context, hostport string, cfg Config) (iter.Seq2[Change, er
 
 // lookUpHost looks each family up on its own: of both at once the Resolver reports what it has learned of one when the
 // other failed, and the endpoints of the latter would seem to be gone.
-func lookUpHost(ctx context.Context, cfg *Config, host, port string) (addrs []string, err error) {
+func lookUpHost(ctx context.Context, cfg *Config, host, port string) (found []Change, err error) {
 	none := ErrEmpty
 	networks := []string{cfg.Network}
 	if cfg.Network == "" || cfg.Network == "ip" {
@@ -56,16 +58,16 @@ func lookUpHost(ctx context.Context, cfg *Config, host, port string) (addrs []st
 			none = fmt.Errorf("%w: %w", ErrEmpty, err)
 		}
 		for _, ip := range ips {
-			addrs = append(addrs, join(cfg.Scheme, ip.Unmap().String(), port))
+			found = append(found, Insert(join(cfg.Scheme, ip.Unmap().String(), port)))
 		}
-		if len(addrs) > 0 && cfg.Network == "" {
+		if len(found) > 0 && cfg.Network == "" {
 			break
 		}
 	}
-	if len(addrs) == 0 {
+	if len(found) == 0 {
 		return nil, none
 	}
-	return addrs, nil
+	return found, nil
 }
 
 // notFound reports whether err is an answer: that there are no such records, or addresses of the other family only.
@@ -81,8 +83,8 @@ func notFound(err error) bool {
 // "_http._tcp.example.com". It looks them up every Config.Interval, until ctx ends.
 //
 // An address has the host's name, not its addresses: those are looked up by whoever connects, and certificates are
-// for the name. Only the records of the lowest priority number are endpoints; the others are for when those are gone from the
-// answer. All endpoints are equal, whatever their records' weights.
+// for the name. Weights are those of the records, where 0 beside others counts as 1. The records of the lowest priority number have
+// [Change].Priority 0, those of the next 1 and so on: a balancer goes to the latter when the former are not enough.
 //
 // What [DNS] says about names that do not exist holds here too. A record whose host is "." says that there is no server.
 //
@@ -95,7 +97,7 @@ func SRV(ctx context.Context, name string, cfg Config) (iter.Seq2[Change, error]
 		return nil, fmt.Errorf("discover: srv:///%s: must be the name of SRV records, such as _http._tcp.example.com: %w", name, err)
 	}
 	cfg = cfg.withDefaults(defaultInterval)
-	look := func(ctx context.Context) ([]string, error) {
+	look := func(ctx context.Context) ([]Change, error) {
 		ctx, cancel := context.WithTimeout(ctx, cfg.Timeout)
 		defer cancel()
 		return lookUpService(ctx, &cfg, name)
@@ -103,7 +105,7 @@ func SRV(ctx context.Context, name string, cfg Config) (iter.Seq2[Change, error]
 	return poll(ctx, "srv:///"+name, cfg, look), nil
 }
 
-func lookUpService(ctx context.Context, cfg *Config, name string) (addrs []string, err error) {
+func lookUpService(ctx context.Context, cfg *Config, name string) (found []Change, err error) {
 	_, records, err := cfg.Resolver.LookupSRV(ctx, "", "", name)
 	switch {
 	case err != nil && notFound(err):
@@ -111,6 +113,7 @@ func lookUpService(ctx context.Context, cfg *Config, name string) (addrs []strin
 	case err != nil:
 		return nil, err
 	}
+	rank, last := -1, -1
 	for _, r := range records { // the lowest priority first
 		host := strings.TrimSuffix(strings.ToLower(r.Target), ".")
 		switch {
@@ -118,10 +121,31 @@ func lookUpService(ctx context.Context, cfg *Config, name string) (addrs []strin
 			continue
 		case r.Port == 0:
 			return nil, fmt.Errorf("the record of %s has port 0", host)
-		case r.Priority > records[0].Priority:
-			return addrs, nil
+		case int(r.Priority) != last:
+			rank, last = rank+1, int(r.Priority)
 		}
-		addrs = append(addrs, join(cfg.Scheme, host, strconv.Itoa(int(r.Port))))
+		c := Insert(join(cfg.Scheme, host, strconv.Itoa(int(r.Port))))
+		c.Weight, c.Priority = weightOf(records, r), rank
+		found = append(found, c)
 	}
-	return addrs, nil
+	return heaviest(found), nil
+}
+
+// weightOf is the weight of r: 0 where all of its priority are alike, for then there is nothing to choose by.
+func weightOf(records []*net.SRV, r *net.SRV) int {
+	for _, other := range records {
+		if other.Priority == r.Priority && other.Weight != r.Weight {
+			return max(int(r.Weight), 1)
+		}
+	}
+	return 0
+}
+
+// heaviest puts, of records of the same host, port and priority, the one of the highest weight first: the resolver draws their order, and
+// the set must not change with it.
+func heaviest(found []Change) []Change {
+	slices.SortStableFunc(found, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(b.Weight, a.Weight))
+	})
+	return found
 }

@@ -21,7 +21,7 @@ func quick(s *nameServer) Config {
 type script struct {
 	t    *testing.T
 	next func() (Change, error, bool)
-	set  []string
+	set  []Change
 }
 
 func reading(t *testing.T, source iter.Seq2[Change, error], err error) *script {
@@ -54,10 +54,10 @@ func (s *script) want(log ...string) {
 			s.t.Logf("passed over: %v", err)
 		case change.Remove:
 			got = append(got, "-"+change.Key)
-			s.set = slices.DeleteFunc(s.set, func(addr string) bool { return addr == change.Key })
-		case !slices.Contains(s.set, change.Addr):
-			got = append(got, "+"+change.Addr)
-			s.set = append(s.set, change.Addr)
+			s.set = slices.DeleteFunc(s.set, func(c Change) bool { return c.Key == change.Key })
+		case !slices.Contains(s.set, change):
+			got = append(got, "+"+lines([]Change{change})[0])
+			s.set = append(slices.DeleteFunc(s.set, func(c Change) bool { return c.Key == change.Key }), change)
 		case isError: // said again, because the error is to come
 		}
 	}
@@ -69,7 +69,7 @@ func (s *script) want(log ...string) {
 // wantNoMore waits for another look, and fails if it has brought a change.
 func (s *script) wantNoMore() {
 	s.t.Helper()
-	if change, err, ok := s.next(); !ok || err == nil && (change.Remove || !slices.Contains(s.set, change.Addr)) {
+	if change, err, ok := s.next(); !ok || err == nil && (change.Remove || !slices.Contains(s.set, change)) {
 		s.t.Errorf("got %v and %v, want no more", change, err)
 	}
 }
@@ -270,19 +270,19 @@ func TestSRV(t *testing.T) {
 			{Target: "a.test.", Port: 8001, Priority: 10, Weight: 0},
 		}})
 		r := start(t, quick(s))
-		r.want("+http://a.test:8001", "+http://b.test:8002")
+		r.want("+http://a.test:8001 weight=100", "+http://b.test:8002 weight=1")
 		s.set(name, zone{services: []net.SRV{
-			{Target: "a.test.", Port: 8003, Priority: 10},
-			{Target: "b.test.", Port: 8002, Priority: 10},
+			{Target: "a.test.", Port: 8003, Priority: 10, Weight: 5},
+			{Target: "b.test.", Port: 8002, Priority: 10, Weight: 1},
 		}})
-		r.want("+http://a.test:8003", "-http://a.test:8001")
+		r.want("+http://a.test:8003 weight=5", "-http://a.test:8001")
 	})
-	t.Run("only the lowest priority counts", func(t *testing.T) {
+	t.Run("spare servers are of a higher priority number", func(t *testing.T) {
 		s := newNameServer(t)
 		spare := net.SRV{Target: "spare.test.", Port: 80, Priority: 20}
 		s.set(name, zone{services: []net.SRV{spare, {Target: "a.test.", Port: 80, Priority: 10}}})
 		r := start(t, quick(s))
-		r.want("+http://a.test:80")
+		r.want("+http://a.test:80", "+http://spare.test:80 priority=1")
 		r.wantNoMore()
 		s.set(name, zone{services: []net.SRV{spare}})
 		r.want("+http://spare.test:80", "-http://a.test:80")

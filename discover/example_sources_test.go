@@ -51,3 +51,23 @@ func ExampleMerge() {
 	fmt.Println(known)
 	// Output: map[http://a:8080:true]
 }
+
+// One in fifty calls goes to the new version, and the other region waits in case this one is lost.
+func ExampleParse_attributes() {
+	source, err := discover.Parse(context.Background(), []string{
+		"http://a:8080 weight=49 zone=eu-1",
+		"http://canary:8080 weight=1 zone=eu-1",
+		"http://far:8080 zone=us-1 priority=1",
+	}, discover.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for c := range source {
+		fmt.Println(c.Addr, c.Weight, c.Zone, c.Priority, c.OnHost())
+	}
+	// Output:
+	// http://a:8080 49 eu-1 0 a
+	// http://canary:8080 1 eu-1 0 canary
+	// http://far:8080 0 us-1 1 far
+}

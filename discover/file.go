@@ -18,7 +18,10 @@ import (
 //
 // The file has an address a line, where # begins a comment; or is a JSON list of strings. An address is a URL, or host and port
 // with Config.Scheme put before them. It is brought into one spelling, so that an endpoint has one key however it is
-// written: lower case, with a port, and without a slash at the end.
+// written: lower case, with a port, and without a slash at the end. After it may stand what the endpoint is chosen by:
+//
+//	http://10.0.0.1:8080 weight=2 zone=eu-1
+//	http://10.0.9.1:8080 zone=eu-2 priority=1 host=rack7
 //
 // A file that cannot be read, or has a mistake in any line, changes nothing: the error names file and line. So
 // does an empty file, unless Config.AllowEmpty is set. Replace a file by renaming a new one to it: one
@@ -33,7 +36,7 @@ func File(ctx context.Context, path string, cfg Config) (iter.Seq2[Change, error
 		return nil, errors.New("discover: file: path must not be empty")
 	}
 	cfg = cfg.withDefaults(defaultFileInterval)
-	look := func(context.Context) ([]string, error) {
+	look := func(context.Context) ([]Change, error) {
 		data, err := read(path)
 		if err != nil {
 			return nil, err
@@ -77,7 +80,7 @@ func withoutPath(err error) error {
 }
 
 // parseList returns the addresses in data. Its error begins with the line.
-func parseList(data []byte, scheme string) ([]string, error) {
+func parseList(data []byte, scheme string) ([]Change, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff")) // some editors begin a file with it
 	if isJSON(data) {
 		return parseJSON(data, scheme)
@@ -91,7 +94,7 @@ func isJSON(data []byte) bool {
 	return len(data) > 0 && data[0] == '[' && !(len(data) > 1 && strings.ContainsRune("0123456789abcdefABCDEF:", rune(data[1])))
 }
 
-func parseLines(data []byte, scheme string) (addrs []string, err error) {
+func parseLines(data []byte, scheme string) (found []Change, err error) {
 	n := 0
 	for line := range strings.Lines(string(data)) {
 		n++
@@ -100,16 +103,16 @@ func parseLines(data []byte, scheme string) (addrs []string, err error) {
 		if line == "" {
 			continue
 		}
-		addr, err := spell(scheme, line)
+		c, err := parseEndpoint(scheme, line)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %q: %w", n, line, err)
 		}
-		addrs = append(addrs, addr)
+		found = append(found, c)
 	}
-	return addrs, nil
+	return found, nil
 }
 
-func parseJSON(data []byte, scheme string) (addrs []string, err error) {
+func parseJSON(data []byte, scheme string) (found []Change, err error) {
 	d := json.NewDecoder(bytes.NewReader(data))
 	_, _ = d.Token() // the bracket that isJSON has seen
 	for d.More() {
@@ -122,11 +125,11 @@ func parseJSON(data []byte, scheme string) (addrs []string, err error) {
 		if !ok {
 			return nil, fmt.Errorf("line %d: must be a list of strings, got %v in it", at, value)
 		}
-		addr, err := spell(scheme, text)
+		c, err := parseEndpoint(scheme, text)
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %q: %w", at, text, err)
 		}
-		addrs = append(addrs, addr)
+		found = append(found, c)
 	}
 	at := lineAt(data, d.InputOffset())
 	if _, err := d.Token(); err != nil { // the other bracket
@@ -136,7 +139,7 @@ func parseJSON(data []byte, scheme string) (addrs []string, err error) {
 	if _, err := d.Token(); err != io.EOF {
 		return nil, fmt.Errorf("line %d: there is something after the list", at)
 	}
-	return addrs, nil
+	return found, nil
 }
 
 // lineAt returns the line of what follows after offset.

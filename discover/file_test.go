@@ -199,6 +199,19 @@ func TestParseList(t *testing.T) {
 		{"http://a/b%2Fc%2f/", "http://a:80/b%2Fc%2f"},
 		{"http://A/x/\nhttp://a:080/x", "http://a:80/x http://a:80/x"},
 		{"a:1\n\nb c:1\n", `line 3: "b c:1": address must not contain spaces`},
+		{"a:1 weight=3\tzone=eu-1\nhttp://B host=r priority=1 # c", "a:1 weight=3 zone=eu-1 http://b:80 priority=1 host=r"},
+		{`["a:1 zone=b", "b:1  weight=2 "]`, "a:1 zone=b b:1 weight=2"},
+		{"a:1 priority=0 weight=1", "a:1 weight=1"},
+		{"a:1 weight=0", `line 1: "a:1 weight=0": weight must be 1 to 1000000, got "0"`},
+		{"a:1 weight=1000001", `line 1: "a:1 weight=1000001": weight must be`},
+		{"a:1 weight=x", `line 1: "a:1 weight=x": weight must be`},
+		{"a:1 priority=-1", `line 1: "a:1 priority=-1": priority must be 0 to 100, got "-1"`},
+		{"a:1 priority=101", `line 1: "a:1 priority=101": priority must be`},
+		{"a:1 zone=", `line 1: "a:1 zone=": zone must not be empty`},
+		{"a:1 zone=\x00", "line 1: \"a:1 zone=\\x00\": address must not contain"},
+		{"a:1 zone=b zone=b", `line 1: "a:1 zone=b zone=b": zone is there twice`},
+		{"a:1 color=red", `line 1: "a:1 color=red": "color" is not known, accepted are weight=1 to`},
+		{"weight=1", `line 1: "weight=1": must be host:port`},
 		{"a:1 b:1", `line 1: "a:1 b:1": address must not contain spaces`},
 		{"http://u:p@a", `line 1: "http://u:p@a": a user does not belong`},
 		{"http://a?b", `line 1: "http://a?b": a query`},
@@ -221,15 +234,36 @@ func TestParseList(t *testing.T) {
 	} {
 		addrs, err := parseList([]byte(c.text), "")
 		if !strings.HasPrefix(c.want, "line ") {
-			if got := strings.Join(addrs, " "); err != nil || got != c.want {
+			if got := strings.Join(lines(addrs), " "); err != nil || got != c.want {
 				t.Errorf("%q: got %q and %v, want %q", c.text, got, err, c.want)
 			}
 			continue
 		}
 		if err == nil || !strings.HasPrefix(err.Error(), c.want) || addrs != nil {
-			t.Errorf("%q: got %q and %v, want an error that begins %q", c.text, addrs, err, c.want)
+			t.Errorf("%q: got %v and %v, want an error that begins %q", c.text, addrs, err, c.want)
 		}
 	}
+}
+
+// lines writes endpoints as a file has them.
+func lines(found []Change) (all []string) {
+	for _, c := range found {
+		line := c.Addr
+		if c.Weight != 0 {
+			line += " weight=" + strconv.Itoa(c.Weight)
+		}
+		if c.Zone != "" {
+			line += " zone=" + c.Zone
+		}
+		if c.Priority != 0 {
+			line += " priority=" + strconv.Itoa(c.Priority)
+		}
+		if c.Host != "" {
+			line += " host=" + c.Host
+		}
+		all = append(all, line)
+	}
+	return all
 }
 
 // FuzzParseList reads lists in both forms: whatever they are, the result is a list that reads the same again, in both forms, or an
@@ -237,6 +271,7 @@ func TestParseList(t *testing.T) {
 func FuzzParseList(f *testing.F) {
 	for _, seed := range []string{
 		"http://a:8080\nb:80 # c\n", `["http://a/b/", "[::1]:80"]`, "[::1]:80", "", "[", "\ufeff[]", "unix:///a", "[\"\\ud800:1\"]", "a:1\r\nb",
+		"a:1 weight=2 zone=b", "[\"a:1 priority=1 host=c\"]", "a:1 weight=0", "unix:///a=b zone=c", "unix:///a b=c/d",
 		"http://[fe80::1%25eth0]:80", "[fe80::1%eth0]:80", "HTTP://%41/%2f/", "a.:00080", "http://a/b%2F/",
 	} {
 		f.Add([]byte(seed), "http")
@@ -250,25 +285,25 @@ func FuzzParseList(f *testing.F) {
 		if err != nil {
 			line, _, _ := strings.Cut(strings.TrimPrefix(err.Error(), "line "), ":")
 			if n, e := strconv.Atoi(line); e != nil || n < 1 || n > 1+strings.Count(string(data), "\n") || addrs != nil {
-				t.Fatalf("%q: got %q and %v", data, addrs, err)
+				t.Fatalf("%q: got %v and %v", data, addrs, err)
 			}
 			return
 		}
 		again := func(form string, text []byte) {
 			t.Helper()
 			if got, err := parseList(text, scheme); err != nil || !slices.Equal(got, addrs) {
-				t.Fatalf("%q: got %q, and as %s %q and %v", data, addrs, form, got, err)
+				t.Fatalf("%q: got %v, and as %s %v and %v", data, addrs, form, got, err)
 			}
 		}
-		text, err := json.Marshal(addrs)
+		text, err := json.Marshal(lines(addrs))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if addrs != nil {
 			again("JSON", text)
 		}
-		if !strings.Contains(strings.Join(addrs, ""), "#") { // as in JSON an address may
-			again("lines", []byte(strings.Join(addrs, "\n")))
+		if text := strings.Join(lines(addrs), "\n"); !strings.Contains(text, "#") { // as in JSON an address may
+			again("lines", []byte(text))
 		}
 	})
 }

@@ -15,6 +15,7 @@ type follower struct {
 
 	mu     sync.Mutex
 	set    map[string]string // addresses by key
+	last   map[string]Change // all of it
 	log    []string          // what has changed, and errors
 	errs   []error
 	again  []string // what was said again
@@ -23,7 +24,7 @@ type follower struct {
 
 func follow(t *testing.T, source iter.Seq2[Change, error]) *follower {
 	t.Helper()
-	f := &follower{t: t, ended: make(chan struct{}), set: map[string]string{}}
+	f := &follower{t: t, ended: make(chan struct{}), set: map[string]string{}, last: map[string]Change{}}
 	go func() {
 		defer close(f.ended)
 		for change, err := range source {
@@ -51,14 +52,14 @@ func (f *follower) note(change Change, err error) bool {
 	case change.Remove:
 		delete(f.set, key)
 		f.log = append(f.log, "-"+key)
-	case known && addr == change.Addr:
+	case known && addr == change.Addr && f.last[key] == change:
 		f.again = append(f.again, key)
 	default:
-		f.set[key] = change.Addr
+		f.set[key], f.last[key] = change.Addr, change
 		if change.Addr != key {
 			key += "@" + change.Addr
 		}
-		f.log = append(f.log, "+"+key)
+		f.log = append(f.log, strings.Replace("+"+lines([]Change{change})[0], change.Addr, key, 1))
 	}
 	return !f.enough
 }

@@ -2,7 +2,7 @@ package discover
 
 import "iter"
 
-// Map returns source with its endpoints renamed, moved or left out: f is given each that is there, and returns the one to be in its
+// Map returns source with its endpoints renamed, moved, weighted or left out: f is given each that is there, and returns the one to be in its
 // place, or false for none. Its Remove does not matter. f must give the same answer for the same endpoint.
 //
 // An endpoint that f gives another key when it moves is removed under the old one, after the new one is inserted. Endpoints that f gives

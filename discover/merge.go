@@ -12,7 +12,7 @@ import (
 // have ended.
 //
 // A key that several sources name is one endpoint, which is removed when the last of them has removed it; a source that
-// ends, or fails, has removed nothing. If they name different addresses, what was said last counts, and when
+// ends, or fails, has removed nothing. If they name different addresses or attributes, what was said last counts, and when
 // that source removes its own, the endpoint moves back.
 //
 // When the reader has enough, a source is told so by its next change, as it would be without Merge; one that waits for
@@ -82,26 +82,27 @@ type claims map[string][]claim
 
 type claim struct {
 	source int
-	addr   string
+	change Change
 }
 
 // after notes a change of one source and returns what it means to all.
 func (c claims) after(source int, change Change) Change {
 	key := change.ID()
+	change.Key = key
 	held := c[key]
 	i := slices.IndexFunc(held, func(h claim) bool { return h.source == source })
-	if i >= 0 && (change.Remove || held[i].addr != change.Addr) {
+	if i >= 0 && (change.Remove || held[i].change != change) {
 		held, i = slices.Delete(held, i, i+1), -1
 	}
 	if i < 0 && !change.Remove {
-		held = append(held, claim{source, change.Addr})
+		held = append(held, claim{source, change})
 	}
 	if len(held) == 0 {
 		delete(c, key)
 		return Remove(key)
 	}
 	c[key] = held
-	return Change{Key: key, Addr: held[len(held)-1].addr}
+	return held[len(held)-1].change
 }
 
 // A PanicError is the panic of a source that [Merge] reads.

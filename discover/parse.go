@@ -19,6 +19,11 @@ const Accepted = "http://host[:port], https://host[:port], host:port, dns:///hos
 //	srv:///_http._tcp.a  the hosts of SRV records, by [SRV]
 //	file:///etc/targets  what a file lists, by [File]
 //
+// After a target may stand what its endpoints are chosen by, which counts more than what the source says of them:
+//
+//	https://a weight=3 zone=eu-1
+//	dns:///backend:8080 zone=eu-2 priority=1
+//
 // Those of DNS, SRV and files may say which scheme their addresses have, instead of Config.Scheme, as in
 // dns:///backend:8443?scheme=https. The sources look again until ctx ends.
 //
@@ -30,21 +35,21 @@ func Parse(ctx context.Context, targets []string, cfg Config) (iter.Seq2[Change,
 	if len(targets) == 0 {
 		return nil, fmt.Errorf("discover: there must be a target: %s", Accepted)
 	}
-	var fixed []string
+	var fixed []Change
 	var sources []iter.Seq2[Change, error]
 	for _, target := range targets {
-		addr, source, err := parse(ctx, target, cfg)
+		endpoint, source, err := parse(ctx, target, cfg)
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("%w; accepted are %s", err, Accepted)
 		case source != nil:
 			sources = append(sources, source)
 		default:
-			fixed = append(fixed, addr)
+			fixed = append(fixed, endpoint)
 		}
 	}
 	if len(fixed) > 0 {
-		sources = append(sources, List(fixed...))
+		sources = append(sources, all(fixed))
 	}
 	if len(sources) == 1 {
 		return sources[0], nil
@@ -52,10 +57,26 @@ func Parse(ctx context.Context, targets []string, cfg Config) (iter.Seq2[Change,
 	return Merge(sources...), nil
 }
 
-// parse returns a source, or an address.
-func parse(ctx context.Context, target string, cfg Config) (string, iter.Seq2[Change, error], error) {
-	refused := func(err error) (string, iter.Seq2[Change, error], error) {
-		return "", nil, fmt.Errorf("discover: %q: %w", target, err)
+// all is the source of a fixed set.
+func all(set []Change) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		for _, c := range set {
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
+
+// parse returns a source, or an endpoint.
+func parse(ctx context.Context, target string, cfg Config) (Change, iter.Seq2[Change, error], error) {
+	written := target
+	refused := func(err error) (Change, iter.Seq2[Change, error], error) {
+		return Change{}, nil, fmt.Errorf("discover: %q: %w", written, err)
+	}
+	target, given, err := splitAttributes(target)
+	if err != nil {
+		return refused(err)
 	}
 	scheme, _, found := strings.Cut(target, "://")
 	scheme = strings.ToLower(scheme)
@@ -66,7 +87,7 @@ func parse(ctx context.Context, target string, cfg Config) (string, iter.Seq2[Ch
 		if err != nil {
 			return refused(err)
 		}
-		return addr, nil, nil
+		return given.over(Insert(addr)), nil, nil
 	case !known:
 		return refused(fmt.Errorf("scheme %q is not known", scheme))
 	}
@@ -81,7 +102,10 @@ func parse(ctx context.Context, target string, cfg Config) (string, iter.Seq2[Ch
 		return refused(err)
 	}
 	source, err := kind(ctx, u.Path, cfg)
-	return "", source, err
+	if err == nil && given != (attributes{}) {
+		source = Map(source, func(c Change) (Change, bool) { return given.over(c), true })
+	}
+	return Change{}, source, err
 }
 
 var kinds = map[string]func(ctx context.Context, path string, cfg Config) (iter.Seq2[Change, error], error){

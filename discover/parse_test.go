@@ -18,6 +18,17 @@ func TestParse(t *testing.T) {
 		<-f.ended
 		f.want("+http://b:80", "+https://a:443/api", "+http://c:8080")
 	})
+	bubble(t, "what is said of a target counts more than what its source says", func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "some targets")
+		write(t, path, "a:1 weight=2 zone=b\nb:1 weight=9 priority=4")
+		source, err := Parse(t.Context(), []string{"file://" + path + " zone=c  priority=0"}, Config{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := follow(t, source)
+		synctest.Wait()
+		f.want("+a:1 weight=2 zone=c", "+b:1 weight=9 zone=c")
+	})
 	bubble(t, "a file, with targets beside it", func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "some targets")
 		write(t, path, "http://a:1\nb:1\nc:1")
@@ -60,6 +71,8 @@ func TestParse(t *testing.T) {
 			"":                              `discover: "": address must not be empty; accepted are http://host[:port], `,
 			"a":                             `discover: "a": must be host:port: missing port in address; accepted`,
 			"http://":                       `discover: "http://": host must not be empty; accepted`,
+			"http://a weight=0":             `discover: "http://a weight=0": weight must be 1 to 1000000, got "0"; accepted`,
+			"dns:///a:80 zone=":             `discover: "dns:///a:80 zone=": zone must not be empty; accepted`,
 			"http://a?b":                    `discover: "http://a?b": a query or a fragment does not belong in an address; accepted`,
 			"consul://a":                    `discover: "consul://a": scheme "consul" is not known; accepted`,
 			"dns://a:80":                    `discover: "dns://a:80": dns:// must be followed by a slash and what to look for; accepted`,

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -14,17 +15,17 @@ var ErrEmpty = errors.New("no endpoints")
 
 // poll returns the source over the sets that look returns, until ctx ends. name is for errors. What look returns is new each time; that
 // there are no addresses it may also say by an error that matches ErrEmpty and has the reason.
-func poll(ctx context.Context, name string, cfg Config, look func(ctx context.Context) ([]string, error)) iter.Seq2[Change, error] {
+func poll(ctx context.Context, name string, cfg Config, look func(ctx context.Context) ([]Change, error)) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
 		var known fleet
 		failures := 0
 		for {
-			addrs, err := look(ctx)
-			if err == nil && len(addrs) == 0 {
+			found, err := look(ctx)
+			if err == nil && len(found) == 0 {
 				err = ErrEmpty
 			}
 			if cfg.AllowEmpty && errors.Is(err, ErrEmpty) {
-				addrs, err = nil, nil
+				found, err = nil, nil
 			}
 			switch {
 			case ctx.Err() != nil:
@@ -36,7 +37,7 @@ func poll(ctx context.Context, name string, cfg Config, look func(ctx context.Co
 				}
 			default:
 				failures = 0
-				if !known.become(addrs, yield) {
+				if !known.become(found, yield) {
 					return
 				}
 			}
@@ -65,32 +66,34 @@ func wait(ctx context.Context, pause time.Duration) bool {
 
 // A fleet is the set that the reader knows.
 type fleet struct {
-	addrs []string // sorted, each once
-	turn  int      // which one to name when nothing has changed
+	members []Change // sorted by key, each once
+	turn    int      // which one to name when nothing has changed
 }
 
-// become yields what makes the set that of addrs: the new ones first, then those that are gone. If there is no difference it
-// names an endpoint again, each in its turn: only by yielding does it learn that nobody reads any more, and the reader
-// that the last error is over. It reports whether to go on.
-func (f *fleet) become(addrs []string, yield func(Change, error) bool) bool {
-	slices.Sort(addrs)
-	wanted := slices.Compact(addrs)
-	before := f.addrs
-	f.addrs = wanted
+func byKey(a, b Change) int { return strings.Compare(a.Key, b.Key) }
+
+// become yields what makes the set that of found: what is new or has changed first, then those that are gone. Of what is there twice the
+// first counts. If there is no difference it names an endpoint again, each in its turn: only by yielding does it learn that nobody
+// reads any more, and the reader that the last error is over. It reports whether to go on.
+func (f *fleet) become(found []Change, yield func(Change, error) bool) bool {
+	slices.SortStableFunc(found, byKey)
+	wanted := slices.CompactFunc(found, func(a, b Change) bool { return a.Key == b.Key })
+	before := f.members
+	f.members = wanted
 	if slices.Equal(before, wanted) {
 		if len(wanted) == 0 {
 			return true
 		}
 		f.turn = (f.turn + 1) % len(wanted)
-		return yield(Insert(wanted[f.turn]), nil)
+		return yield(wanted[f.turn], nil)
 	}
-	for _, addr := range wanted {
-		if _, known := slices.BinarySearch(before, addr); !known && !yield(Insert(addr), nil) {
+	for _, c := range wanted {
+		if at, known := slices.BinarySearchFunc(before, c, byKey); (!known || before[at] != c) && !yield(c, nil) {
 			return false
 		}
 	}
-	for _, addr := range before {
-		if _, stays := slices.BinarySearch(wanted, addr); !stays && !yield(Remove(addr), nil) {
+	for _, c := range before {
+		if _, stays := slices.BinarySearchFunc(wanted, c, byKey); !stays && !yield(Remove(c.Key), nil) {
 			return false
 		}
 	}

@@ -38,7 +38,7 @@ func (o *oracle) say(err error, addrs ...string) {
 	o.addrs, o.err = addrs, err
 }
 
-func (o *oracle) look(ctx context.Context) ([]string, error) {
+func (o *oracle) look(ctx context.Context) ([]Change, error) {
 	o.mu.Lock()
 	o.asked = append(o.asked, time.Since(o.begun))
 	addrs, err, takes := slices.Clone(o.addrs), o.err, o.takes
@@ -46,7 +46,15 @@ func (o *oracle) look(ctx context.Context) ([]string, error) {
 	if !wait(ctx, takes) {
 		return nil, ctx.Err()
 	}
-	return addrs, err
+	var found []Change
+	for _, addr := range addrs {
+		c, err := parseEndpoint("", addr)
+		if err != nil {
+			c = Insert(addr)
+		}
+		found = append(found, c)
+	}
+	return found, err
 }
 
 // pauses returns the times between look-ups since the last call, in whole milliseconds.
@@ -85,6 +93,20 @@ func after(d time.Duration) {
 }
 
 func TestPoll(t *testing.T) {
+	bubble(t, "what an endpoint is chosen by changes", func(t *testing.T) {
+		o := newOracle("a:1", "b:1 weight=2")
+		f := polled(t, o, Config{})
+		f.want("+a:1", "+b:1 weight=2")
+		o.say(nil, "b:1 weight=3 zone=c", "a:1")
+		after(defaultInterval)
+		f.want("+b:1 weight=3 zone=c")
+		o.say(nil, "b:1 priority=1", "a:1", "b:1")
+		after(defaultInterval)
+		f.want("+b:1 priority=1")
+		o.say(nil, "b:1 priority=1")
+		after(defaultInterval)
+		f.want("-a:1")
+	})
 	bubble(t, "a set becomes another, inserts first", func(t *testing.T) {
 		o := newOracle("b", "a", "b")
 		f := polled(t, o, Config{})

@@ -81,7 +81,7 @@ func (s Subset) Of(source iter.Seq2[Change, error]) iter.Seq2[Change, error] {
 func (s Subset) read(news <-chan item, yield func(Change, error) bool) {
 	var (
 		all   ranking
-		used  = map[string]string{} // addresses by key
+		used  = map[string]Change{}
 		quiet = time.NewTimer(settles)
 		until time.Time // when unsaid changes are said at the latest
 	)
@@ -117,16 +117,16 @@ func (s Subset) read(news <-chan item, yield func(Change, error) bool) {
 }
 
 // say yields the changes from what is used to what is to be used.
-func (s Subset) say(all ranking, used map[string]string, yield func(Change, error) bool) bool {
+func (s Subset) say(all ranking, used map[string]Change, yield func(Change, error) bool) bool {
 	chosen := s.choose(all)
 	wanted, news := map[string]bool{}, false
 	for _, m := range chosen {
 		wanted[m.key] = true
-		if addr, known := used[m.key]; known && addr == m.addr {
+		if c, known := used[m.key]; known && c == m.change {
 			continue
 		}
-		used[m.key], news = m.addr, true
-		if !yield(Change{Key: m.key, Addr: m.addr}, nil) {
+		used[m.key], news = m.change, true
+		if !yield(m.change, nil) {
 			return false
 		}
 	}
@@ -141,7 +141,7 @@ func (s Subset) say(all ranking, used map[string]string, yield func(Change, erro
 		}
 	}
 	if !news && len(chosen) > 0 {
-		return yield(Change{Key: chosen[0].key, Addr: chosen[0].addr}, nil)
+		return yield(chosen[0].change, nil)
 	}
 	return true
 }
@@ -184,13 +184,15 @@ func (s Subset) score(key string) uint64 {
 type ranking []member
 
 type member struct {
-	score     uint64
-	key, addr string
+	score  uint64
+	key    string
+	change Change
 }
 
 // note makes a change.
 func (r *ranking) note(score uint64, change Change) {
-	m := member{score, change.ID(), change.Addr}
+	change.Key = change.ID()
+	m := member{score, change.Key, change}
 	i, known := slices.BinarySearchFunc(*r, m, func(a, b member) int {
 		return cmp.Or(cmp.Compare(b.score, a.score), strings.Compare(a.key, b.key))
 	})
