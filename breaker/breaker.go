@@ -21,6 +21,9 @@
 // A call counts when Call returns, whatever becomes of a streamed response after that. Cancelling an Acquire gives up the place in
 // line, or the probe. Cancelling a call ends its context, and the call when the inner service notices.
 //
+// Where it guards one of several endpoints, Config.Guard keeps too many breakers from being open at a time (package eject). A
+// caller with nobody else to ask ([eject.Panic]) is let through whatever the state, and what comes of its call changes nothing.
+//
 // It belongs around one endpoint: several behind one breaker suffer for each other. A successful call costs no allocation; a
 // probe costs one.
 //
@@ -36,6 +39,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/eject"
 )
 
 // A Service is a service behind a breaker. The package documentation says what it does.
@@ -77,9 +81,9 @@ type probe struct {
 
 // Acquire acquires the inner service, unless the breaker is open: then it refuses with a [belfry.Rejection], or waits.
 func (s *Service[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
-	if s.core.closed() {
+	if s.core.closed() || eject.InPanic(ctx) {
 		permit, err := s.inner.Acquire(ctx)
-		if err != nil || s.core.closed() {
+		if err != nil || s.core.closed() || eject.InPanic(ctx) {
 			return permit, err
 		}
 		s.inner.Release(permit)
@@ -220,6 +224,8 @@ type Stats struct {
 	Failures uint64
 	// Opened counts how often the breaker did.
 	Opened uint64
+	// Spared counts the failures that would have opened it if not too many endpoints were out already.
+	Spared uint64
 	// Probes counts those that were let through.
 	Probes uint64
 	// Refused counts the calls of Acquire that were not let through.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/backoff"
 )
 
@@ -38,6 +39,9 @@ type Config struct {
 	// OnChange is told of each change, one at a time and in order, in a goroutine of its own, without a lock: it may use
 	// the service. A panic in it is lost. Nil means nobody.
 	OnChange func(Change)
+	// Guard is the endpoint in the guard rail of its fleet: while too many are out already, the breaker stays closed, and asks again with
+	// each failure that would open it. It belongs to one endpoint, and so does a Config that has one. Nil means that nobody is asked.
+	Guard *eject.Endpoint
 	// Rand is where jitter comes from. It has to be safe for concurrent use if several services share it. Nil means the
 	// runtime's own source.
 	Rand rand.Source

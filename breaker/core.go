@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/queue"
 )
 
@@ -23,7 +24,8 @@ type core struct {
 	turn  atomic.Uint64 // the state's turn, and openBit unless closed
 	clean atomic.Bool
 
-	// mu guards what follows. Nothing of others is called under it: neither the service, nor a hook, nor a context.
+	// mu guards what follows. Nothing of others is called under it but the guard rail, whose lock comes after this one: neither
+	// the service, nor a hook, nor a context.
 	//
 	// Whenever it is free, nobody waits while the breaker is closed or a probe is free: who waits is handed a ticket in the step
 	// that makes it so. While somebody waits, the timer is set to when time alone frees a probe.
@@ -50,6 +52,10 @@ func newCore(cfg Config) *core {
 	cfg = cfg.withDefaults()
 	c := &core{cfg: cfg, began: time.Now(), state: begin(&cfg), cause: belfry.ErrNotReady}
 	c.clean.Store(c.state.clean())
+	if cfg.Guard != nil {
+		// Until when it will be out is said when it is.
+		c.state.rules.may = func(now time.Duration) bool { return cfg.Guard.Eject(c.at(now), eject.Breaker, c.at(now)) }
+	}
 	return c
 }
 
@@ -60,8 +66,8 @@ func (c *core) closed() bool { return c.turn.Load()&openBit == 0 }
 
 // enter lets a caller through, when there is an opening, or says why not.
 func (c *core) enter(ctx context.Context) (ticket, error) {
-	ended := ctx.Err() // not under the lock
-	t, w, err := c.join(ended)
+	ended := ctx.Err() // not under the lock, nor what the error may say for itself
+	t, w, err := c.join(ended, c.cfg.Wait && !errors.Is(ended, belfry.ErrNotReady))
 	if w == nil {
 		return t, err
 	}
@@ -73,8 +79,8 @@ func (c *core) enter(ctx context.Context) (ticket, error) {
 	}
 }
 
-// join takes a ticket if there is one, else gets in line if that is asked for.
-func (c *core) join(ended error) (ticket, *queue.Waiter[ticket], error) {
+// join takes a ticket if there is one, else gets in line if the caller waits and its context has not ended.
+func (c *core) join(ended error, waits bool) (ticket, *queue.Waiter[ticket], error) {
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -83,7 +89,7 @@ func (c *core) join(ended error) (ticket, *queue.Waiter[ticket], error) {
 		return 0, nil, nil
 	case c.waiting.Len() == 0 && c.state.free(now):
 		return c.take(now), nil, nil
-	case !c.cfg.Wait || errors.Is(ended, belfry.ErrNotReady):
+	case !waits:
 		return 0, nil, c.refusal(now, c.cause)
 	case ended != nil:
 		return 0, nil, c.refusal(now, ended)
@@ -237,6 +243,7 @@ func (c *core) changing(f func()) {
 		turn |= openBit
 	}
 	c.turn.Store(turn)
+	c.eject()
 	if c.state.now == before {
 		return
 	}
@@ -248,6 +255,17 @@ func (c *core) changing(f func()) {
 		}
 	}
 	c.tell(before)
+}
+
+// eject tells the guard rail, which has been asked, or is not to be. mu is held.
+func (c *core) eject() {
+	switch c.state.now {
+	case Closed:
+		c.cfg.Guard.Restore(eject.Breaker)
+	case Open:
+		c.cfg.Guard.Force(c.at(c.state.since), eject.Breaker, c.at(c.state.until))
+	case HalfOpen:
+	}
 }
 
 // serve hands out the tickets that there are, and sets the timer for those who still wait. mu is held.
@@ -343,7 +361,7 @@ func (c *core) stats() Stats {
 	s := &c.state
 	stats := Stats{
 		State: s.now, Since: c.at(s.since), LastError: c.err, Consecutive: s.run, Failures: c.failures,
-		Opened: c.opened, Probes: s.probes, Refused: c.refused, Waiting: c.waiting.Len(),
+		Opened: c.opened, Spared: s.spared, Probes: s.probes, Refused: c.refused, Waiting: c.waiting.Len(),
 	}
 	if s.rules.ratio > 0 {
 		s.recent.advance(now)

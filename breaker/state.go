@@ -54,6 +54,7 @@ type state struct {
 	probe  uint64        // the number of the one that is out, 0 if none is
 	taken  time.Duration // when it was let through
 	probes uint64        // so many were
+	spared uint64        // times that it was not to open
 }
 
 // rules are what a state needs of a Config.
@@ -64,6 +65,7 @@ type rules struct {
 	backoff       backoff.Exponential
 	maxRetryAfter time.Duration
 	probeTimeout  time.Duration
+	may           func(now time.Duration) bool // open; nil: always
 }
 
 func begin(cfg *Config) state {
@@ -97,8 +99,12 @@ func (s *state) ended(now time.Duration, out belfry.Outcome, u float64) {
 		if s.rules.ratio > 0 {
 			s.recent.add(now, true)
 		}
-		if s.tooMany() {
+		switch {
+		case !s.tooMany():
+		case s.rules.may == nil || s.rules.may(now):
 			s.open(now, u)
+		default:
+			s.spared++
 		}
 	case belfry.Ignored:
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/eject"
 )
 
 const layer = "health"
@@ -25,15 +26,16 @@ type checker struct {
 	done   chan struct{} // closed when the goroutine has ended
 	shut   chan struct{} // closed when close has
 
-	// ready is what Acquire reads: that the endpoint is healthy and the checker not closed. It is written under mu.
+	// ready is what Acquire reads: that the endpoint is healthy or has to stay in, and the checker not closed. It is written under mu.
 	ready atomic.Bool
 
-	// mu guards what follows. Nothing is called under it.
+	// mu guards what follows. Nothing is called under it but the guard rail, whose lock comes after this one.
 	mu     sync.Mutex
 	state  state
 	next   time.Time       // of the next probe; in the past while one is running
 	cause  error           // of refusals: why the endpoint is, or was, unhealthy
 	probed <-chan struct{} // closed when the latest probe has returned
+	spared uint64          // probes after which it had to stay in
 	closed bool
 }
 
@@ -56,6 +58,9 @@ func check(probe func(context.Context) error, cfg Config) *checker {
 	c.ready.Store(c.state.well)
 	first := cfg.first()
 	c.next = now.Add(first)
+	if !c.state.well {
+		cfg.Guard.Force(now, eject.Health, c.next)
+	}
 	go c.loop(ctx, first)
 	return c
 }
@@ -153,8 +158,35 @@ func (c *checker) note(r result) (pause time.Duration, changed bool) {
 		pause = fast
 	}
 	c.next = now.Add(pause)
-	c.ready.Store(c.state.well && !c.closed)
+	c.ready.Store(c.stays(now) && !c.closed)
 	return pause, changed
+}
+
+// stays reports whether calls are let through, and tells the guard rail. An endpoint that was never well was never in. mu is held.
+func (c *checker) stays(now time.Time) bool {
+	switch {
+	case c.state.well:
+		c.cfg.Guard.Restore(eject.Health)
+		return true
+	case c.state.unproven:
+		c.cfg.Guard.Force(now, eject.Health, c.next)
+		return false
+	case c.cfg.Guard.Eject(now, eject.Health, c.next):
+		return false
+	}
+	c.spared++
+	return true
+}
+
+// admits reports whether a call under ctx is let through.
+func (c *checker) admits(ctx context.Context) bool {
+	return c.ready.Load() || eject.InPanic(ctx) && !c.isClosed()
+}
+
+func (c *checker) isClosed() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.closed
 }
 
 // close ends it all, and reports whether it is the first to do so.
@@ -179,7 +211,7 @@ func (c *checker) stats() Stats {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &c.state
-	return Stats{Healthy: s.well, Since: s.since, LastError: s.err, Probes: s.probes, Failures: s.failures}
+	return Stats{Healthy: s.well, Since: s.since, LastError: s.err, Probes: s.probes, Failures: s.failures, Spared: c.spared}
 }
 
 var errClosed error = &belfry.Rejection{Layer: layer, Reason: "closed", Err: belfry.ErrClosed}

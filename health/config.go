@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/backoff"
 )
 
@@ -31,6 +32,9 @@ type Config struct {
 	// time, in a goroutine of its own, without a lock: it may use the service, and close it. The next probe waits for it. A
 	// panic in it is lost. Nil means nobody.
 	OnChange func(Stats)
+	// Guard is the endpoint in the guard rail of its fleet: while too many are out already, an unhealthy endpoint is left in, and
+	// each probe that fails asks again. It belongs to one endpoint, and so does a Config that has one. Nil means that nobody is asked.
+	Guard *eject.Endpoint
 	// Rand is where jitter comes from. It has to be safe for concurrent use if several services share it. Nil means the
 	// runtime's own source.
 	Rand rand.Source

@@ -12,6 +12,9 @@
 // interval, and chance shortens all pauses, so that a fleet of callers that learns of an endpoint at the same moment does not
 // probe it at the same moments. The thresholds and the two intervals are those of HAProxy (rise, fall, inter and fastinter).
 //
+// Where it checks one of several endpoints, Config.Guard keeps too many from being out at a time (package eject): then calls are let
+// through to one that is unhealthy. So they are for a caller with nobody else to ask ([eject.Panic]).
+//
 // It belongs around one endpoint, outside its other layers, because a balancer closes the outermost only. [Service.Close]
 // ends the probes.
 package health
@@ -66,11 +69,11 @@ var (
 
 // Acquire acquires the inner service if the endpoint is healthy, before and after. It adds no allocation unless it refuses.
 func (s *Service[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
-	if !s.checks.ready.Load() {
+	if !s.checks.admits(ctx) {
 		return belfry.Permit{}, s.refuse()
 	}
 	permit, err := s.inner.Acquire(ctx)
-	if err == nil && !s.checks.ready.Load() {
+	if err == nil && !s.checks.admits(ctx) {
 		s.inner.Release(permit)
 		return belfry.Permit{}, s.refuse()
 	}
@@ -103,7 +106,7 @@ func (s *Service[Req, Res]) Close() error {
 
 // Stats is what there is to know about an endpoint's health.
 type Stats struct {
-	// Healthy says that calls are let through.
+	// Healthy says that probes succeed, so that calls are let through.
 	Healthy bool
 	// Since is when that began.
 	Since time.Time
@@ -115,6 +118,8 @@ type Stats struct {
 	Failures uint64
 	// Refused counts the calls of Acquire that were refused because of the endpoint's health.
 	Refused uint64
+	// Spared counts the failed probes after which the endpoint had to stay in, because too many were out already.
+	Spared uint64
 }
 
 // Stats returns what there is to know now.
