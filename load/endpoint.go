@@ -57,11 +57,11 @@ func (e *expected) end(now int64, mark Mark, class Class) {
 	}
 	switch class {
 	case Success:
-		e.odds.judge(now, e.fleet.fade(e.odds.at, now), 1, 0)
+		e.odds.judge(mark.Start, now, e.fleet.fade(e.odds.at, now), true)
 		e.past.add(now, took, e.fleet.decay)
 		e.answered = true
 	case Failure:
-		e.odds.judge(now, e.fleet.fade(e.odds.at, now), 0, 1)
+		e.odds.judge(mark.Start, now, e.fleet.fade(e.odds.at, now), false)
 		e.atLeast(now, max(took, e.past.norms.typical))
 		e.answered = true
 	case Cancelled:
@@ -83,10 +83,13 @@ func (e *expected) judge(class Class, took float64) {
 		e.past.forget()
 		e.odds = odds{}
 	}
-	if class == Success && took <= ill*e.past.norms.typical {
+	switch {
+	case class == Failure:
+		e.trial.ill(failedTrial)
+	case class == Success && took <= ill*e.past.norms.typical:
 		e.trial.well()
-	} else {
-		e.trial.ill()
+	default:
+		e.trial.ill(slowTrial)
 	}
 }
 

@@ -28,17 +28,18 @@ import (
 // an endpoint that answers all others, and when it is 20 times as old as a usual answer it is left out of the count of requests in flight, too.
 // Evidence is left out of the cost, so that the endpoint is tried once more, when nothing was started there for 10 s or 20 of its means.
 //
-// Bad news is verified, ever more rarely. An endpoint that costs twice what is typical without anything in flight, and that was passed
+// Bad news is verified, ever more rarely. An endpoint that costs more than is typical without anything in flight, and that was passed
 // over for a while, gets a request as if it were typical. If that trial succeeds, it is all that is known from then on. Pauses between
-// trials double from 0.1 s to 5 s while trials are slow or fail, and one request in 500 at most is a trial.
+// trials grow from 0.1 s to 5 s while trials are slow (twofold) or fail (fourfold), and one request in 500 at most is a trial.
 //
 // How a call ended counts. Only a success can lower the latency. A failure counts as at least the median of the
 // fleet, and against the endpoint: attempts until a success is one over the share of successes, where older
-// calls weigh less and a tenth of a success is taken for granted. A cancelled call is a lower bound, and one that was never sent
+// calls weigh less and a tenth of a success is taken for granted. When failures in a row can hardly be chance (two, for an endpoint that
+// never fails), what was good before is forgotten. A cancelled call is a lower bound, and one that was never sent
 // is nothing.
 //
-// A newcomer is taken to be typical, but begins slowly: from its first request on its cost is divided by its age as a part of SlowStart, a tenth
-// at least, and until its first answer a second request costs ten times as much, for 1 s or ten medians. All that is void for endpoints that
+// A newcomer is taken to be typical, but begins slowly: from its first request on its cost is divided by the square of its age as a part of SlowStart, a
+// tenth at least, and until its first answer a second request costs ten times as much, for 1 s or ten medians. All that is void for endpoints that
 // were there before any had answered, whose latency is taken to be Initial.
 //
 // The zero value is ready to use.

@@ -145,11 +145,24 @@ func TestExpectedHowCallsEnd(t *testing.T) {
 	t.Run("a failure is no quick answer, and costs attempts", func(t *testing.T) {
 		c := newCrowd(t, load.Expected{}, 5)
 		c.work(10*time.Second, steady)
-		for range 100 {
+		for range 2000 {
 			c.answer(0, time.Millisecond, load.Failure)
+			c.answer(0, time.Millisecond, load.Success)
 		}
-		c.want("the cost after as many failures as successes", c.cost(0, 0), 40, 60)
-		c.want("the latency in ms", float64(c.eps[0].Latency(c.now).Milliseconds()), 19, 21)
+		c.want("the cost after as many failures as successes", c.cost(0, 0), 34, 42)
+	})
+	t.Run("a few failures in a row outweigh what was good before", func(t *testing.T) {
+		c := newCrowd(t, load.Expected{}, 5)
+		c.work(10*time.Second, steady)
+		c.answer(0, time.Millisecond, load.Failure)
+		c.want("the cost after one", c.cost(0, 0), 20, 21)
+		c.answer(0, time.Millisecond, load.Failure)
+		c.want("the cost after two", c.cost(0, 0), 400, 450)
+		c.answer(0, 20*time.Millisecond, load.Success)
+		c.want("the cost after a success from before that", c.cost(0, 0), 400, 450)
+		c.pass(30 * time.Millisecond)
+		c.answer(0, 20*time.Millisecond, load.Success)
+		c.want("the cost after a success", c.cost(0, 0), 50, 60)
 	})
 	t.Run("X10 a cancelled call is a lower bound", func(t *testing.T) {
 		c := newCrowd(t, load.Expected{}, 5)
@@ -314,12 +327,12 @@ func TestExpectedNewcomer(t *testing.T) {
 		i := c.join()
 		c.want("the cost of its first request", c.cost(i, 0), 19, 21)
 		mark := c.eps[i].Start(c.now)
-		c.want("the cost of a second before it answers", c.cost(i, 1), 2*20*10*10*0.9, 2*20*10*10*1.1)
+		c.want("the cost of a second before it answers", c.cost(i, 1), 2*20*100*10*0.9, 2*20*100*10*1.1)
 		c.pass(20 * time.Millisecond)
 		c.eps[i].End(c.now, mark, load.Success)
-		c.want("the cost when it has answered", c.cost(i, 0), 180, 220)
+		c.want("the cost when it has answered", c.cost(i, 0), 1800, 2200)
 		c.pass(5 * time.Second)
-		c.want("the cost at half of SlowStart", c.cost(i, 0), 38, 42)
+		c.want("the cost at half of SlowStart", c.cost(i, 0), 76, 84)
 		c.pass(5 * time.Second)
 		c.want("the cost after SlowStart", c.cost(i, 0), 19, 21)
 	})
@@ -328,7 +341,7 @@ func TestExpectedNewcomer(t *testing.T) {
 		c.work(10*time.Second, steady)
 		i := c.join()
 		c.eps[i].Start(c.now)
-		c.pass(time.Millisecond)
+		c.pass(time.Millisecond) // longer than SlowStart
 		c.want("the cost of a second", c.cost(i, 1), 360, 440)
 		c.pass(11 * time.Second)
 		c.want("the cost after 11 s", c.cost(i, 1), 38, 42)
@@ -344,9 +357,9 @@ func TestExpectedNewcomer(t *testing.T) {
 		c.want("the cost before any has answered", c.cost(0, 0), 30, 30)
 		c.work(10*time.Second, steady)
 		c.eps[0].Back(c.now)
-		c.want("the cost", c.cost(0, 0), 180, 220)
+		c.want("the cost", c.cost(0, 0), 1800, 2200)
 		c.pass(time.Second)
-		c.want("the cost a second later", c.cost(0, 0), 38, 42)
+		c.want("the cost a second later", c.cost(0, 0), 76, 84)
 	})
 }
 

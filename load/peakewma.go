@@ -126,9 +126,9 @@ func (p *peak) End(now int64, mark Mark, class Class) {
 	took := float64(max(now-mark.Start, 0))
 	switch class {
 	case Success:
-		p.succeed(now, took)
+		p.succeed(mark.Start, now, took)
 	case Failure:
-		p.fail(now, took)
+		p.fail(mark.Start, now, took)
 	case Cancelled:
 		p.raise(now, took)
 	case Rejected:
@@ -138,22 +138,22 @@ func (p *peak) End(now int64, mark Mark, class Class) {
 	}
 }
 
-func (p *peak) succeed(now int64, took float64) {
+func (p *peak) succeed(start, now int64, took float64) {
 	fade := p.fleet.fade(p.stamp, now)
 	if faded := p.average * fade; took > faded {
 		p.average = took
 	} else {
 		p.average = faded + took*(1-fade)
 	}
-	p.judge(now, p.fleet.fade(p.at, now), 1, 0)
+	p.judge(start, now, p.fleet.fade(p.at, now), true)
 	p.answered = true
 	p.stamp = max(p.stamp, now)
 }
 
-func (p *peak) fail(now int64, took float64) {
+func (p *peak) fail(start, now int64, took float64) {
 	median, _ := p.fleet.typical()
 	p.raise(now, max(took, median))
-	p.judge(now, p.fleet.fade(p.at, now), 0, 1)
+	p.judge(start, now, p.fleet.fade(p.at, now), false)
 	p.answered = true
 }
 

@@ -16,5 +16,5 @@ func (s *slowStart) factor(now int64, length float64) float64 {
 		return 1
 	}
 	age := float64(now-s.from) / length
-	return 1 / min(max(age, slowest), 1)
+	return 1 / sq(min(max(age, slowest), 1))
 }

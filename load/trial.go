@@ -16,6 +16,8 @@ const (
 	trialCost   = 0.9       // of what is typical, so that it is not a matter of luck
 	firstPause  = 0.1 * second
 	lastPause   = 5 * second
+	slowTrial   = 2  // how much longer the pause becomes,
+	failedTrial = 4  // which costs more than time
 	trialTypics = 20 // a pause is no shorter than so many usual answers
 )
 
@@ -38,8 +40,8 @@ func (t *trial) end(mark Mark) bool {
 // well notes that a trial succeeded, in a usual time.
 func (t *trial) well() { t.pause, t.proven = 0, t.start }
 
-// ill notes that it did not.
-func (t *trial) ill() { t.pause = min(2*max(t.pause, firstPause), lastPause) }
+// ill notes that it did not. The pause grows by the factor.
+func (t *trial) ill(factor float64) { t.pause = min(factor*max(t.pause, firstPause), lastPause) }
 
 // after is how long an endpoint must have been passed over.
 func (t *trial) after(typical float64) float64 {
