@@ -5,6 +5,7 @@ package breaker_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/breaker"
@@ -34,6 +35,22 @@ func TestAllocs(t *testing.T) {
 	})
 	if n := testing.AllocsPerRun(200, func() { _, _ = belfry.Do(ctx, ill, 1) }); n != 0 {
 		t.Errorf("a failure without an error: %v allocations, want none", n)
+	}
+}
+
+// An open breaker is asked often. All that a refusal costs is the error.
+func TestAllocsRefusal(t *testing.T) {
+	for name, cfg := range map[string]breaker.Config{"it refuses": {Consecutive: 1}, "it waits": {Consecutive: 1, Wait: true}} {
+		svc := breaker.New(belfry.Of(func(context.Context, int) (int, error) { return 0, errIll }), cfg)
+		_, _ = belfry.Do(t.Context(), svc, 1)
+		svc.Trip(time.Hour)
+		ctx := belfry.NoWait(t.Context())
+		if n := testing.AllocsPerRun(200, func() { _, _ = svc.Acquire(ctx) }); n > 1 {
+			t.Errorf("%s: %v allocations, want at most 1", name, n)
+		}
+		if s := svc.Stats(); s.Refused != 201 {
+			t.Errorf("%s: %d were refused, want 201", name, s.Refused)
+		}
 	}
 }
 

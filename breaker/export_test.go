@@ -10,3 +10,12 @@ func Probed(permit belfry.Permit) (inner belfry.Permit, ok bool) {
 	}
 	return p.inner, true
 }
+
+// Locked reports whether somebody holds the breaker's lock.
+func (s *Service[Req, Res]) Locked() bool {
+	if !s.core.mu.TryLock() {
+		return true
+	}
+	s.core.mu.Unlock()
+	return false
+}

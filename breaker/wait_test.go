@@ -190,3 +190,42 @@ func TestWait(t *testing.T) {
 		}
 	})
 }
+
+// A reason is why a context has ended. It looks at whether it is asked under the breaker's lock.
+type reason struct {
+	svc   *service
+	under int
+}
+
+func (r *reason) Error() string { return "because" }
+
+func (r *reason) Is(error) bool {
+	if r.svc.Locked() {
+		r.under++
+	}
+	return false
+}
+
+// An endedFor is a context that has ended for a reason of its own.
+type endedFor struct {
+	context.Context
+	why *reason
+}
+
+func (c endedFor) Err() error { return c.why }
+
+func TestEndedContext(t *testing.T) {
+	for name, cfg := range map[string]breaker.Config{"refuses": exact, "waits": patient} {
+		bubble(t, name+": the error of a context is not looked at under the lock", func(t *testing.T) {
+			svc, _ := opened(t, cfg)
+			ctx := endedFor{t.Context(), &reason{svc: svc}}
+			r := refused(t, svc, ctx)
+			if ctx.why.under > 0 {
+				t.Errorf("it was, %d times", ctx.why.under)
+			}
+			if own := error(ctx.why); cfg.Wait && r.Err != own {
+				t.Errorf("refused for %v, want the context's error", r.Err)
+			}
+		})
+	}
+}
