@@ -20,11 +20,18 @@ type ticket struct {
 	turn   int
 }
 
+// A flight is a call in progress: it ends with what its end is sent. It counts if that is in the turn in which it began.
+type flight struct {
+	ticket
+	end  chan error
+	turn int
+}
+
 func TestBreaker(t *testing.T) {
 	check(t, func(t *rapid.T, ctx context.Context) {
 		// Pauses are 1, 2, 4, 4, … s. A probe is waited for as long as the test lasts.
 		const consecutive = 3
-		svc := breaker.New(belfry.Of(func(_ context.Context, err error) (int, error) { return 0, err }), breaker.Config{
+		svc := breaker.New(belfry.Of(func(_ context.Context, end chan error) (int, error) { return 0, <-end }), breaker.Config{
 			Consecutive: consecutive, MinBackoff: time.Second, MaxBackoff: 4 * time.Second, Rand: chance(0), ProbeTimeout: time.Hour,
 		})
 		defer svc.Close()
@@ -33,6 +40,7 @@ func TestBreaker(t *testing.T) {
 		// is the time between two changes: what a ticket of another turn has to say does not count.
 		state, due, run, probes, out, turn := breaker.Closed, time.Time{}, 0, 0, false, 0
 		var held []ticket
+		var flying []flight
 		change := func(to breaker.State) {
 			state, run, out = to, 0, false
 			turn++
@@ -56,20 +64,21 @@ func TestBreaker(t *testing.T) {
 			out = out || want && state == breaker.HalfOpen
 			return ticket{permit, state == breaker.HalfOpen, turn}, want
 		}
-		call := func(tk ticket, err error) {
-			_, _ = svc.Call(ctx, tk.permit, err)
+		begin := func(tk ticket) flight {
+			f := flight{tk, make(chan error), turn}
+			go func() { _, _ = svc.Call(ctx, tk.permit, f.end) }()
+			return f
+		}
+		end := func(f flight, err error) {
+			f.end <- err
 			synctest.Wait()
 			switch {
-			case tk.turn != turn && !tk.probe && state == breaker.Closed: // counted by when it is called
-			case tk.turn != turn:
-				return
-			}
-			switch {
-			case tk.probe && tk.turn != turn:
-			case tk.probe && err != nil:
+			case f.probe && f.ticket.turn != turn: // it was given up
+			case !f.probe && (f.turn != turn || state != breaker.Closed):
+			case f.probe && err != nil:
 				probes++
 				open()
-			case tk.probe:
+			case f.probe:
 				probes = 0
 				change(breaker.Closed)
 			case err == nil:
@@ -80,6 +89,7 @@ func TestBreaker(t *testing.T) {
 				}
 			}
 		}
+		call := func(tk ticket, err error) { end(begin(tk), err) }
 		outcome := rapid.SampledFrom([]error{nil, errBoom, errBoom})
 		t.Repeat(map[string]func(*rapid.T){
 			"call": func(t *rapid.T) {
@@ -96,6 +106,23 @@ func TestBreaker(t *testing.T) {
 				i, tk := pick(t, held)
 				held = slices.Delete(held, i, i+1)
 				call(tk, outcome.Draw(t, "error"))
+			},
+			"begin a call": func(t *rapid.T) {
+				if tk, ok := acquire(t); ok {
+					flying = append(flying, begin(tk))
+					synctest.Wait()
+				}
+			},
+			"begin a call with a permit": func(t *rapid.T) {
+				i, tk := pick(t, held)
+				held = slices.Delete(held, i, i+1)
+				flying = append(flying, begin(tk))
+				synctest.Wait()
+			},
+			"end a call": func(t *rapid.T) {
+				i, f := pick(t, flying)
+				flying = slices.Delete(flying, i, i+1)
+				end(f, outcome.Draw(t, "error"))
 			},
 			"release": func(t *rapid.T) {
 				i, tk := pick(t, held)
@@ -123,6 +150,9 @@ func TestBreaker(t *testing.T) {
 		})
 		for _, tk := range held {
 			svc.Release(tk.permit)
+		}
+		for _, f := range flying {
+			close(f.end)
 		}
 	})
 }
