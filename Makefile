@@ -23,6 +23,9 @@ BENCHTIME ?= 1s
 # make fuzz: how long for each target.
 FUZZTIME ?= 10s
 
+# make mutate: which lines are broken.
+SEED ?= 1
+
 BIN := $(CURDIR)/.tmp/bin
 GOLANGCI_LINT := $(BIN)/golangci-lint
 
@@ -49,14 +52,11 @@ lint: tools ## Run golangci-lint and the checks of scripts/
 .PHONY: lint-test
 lint-test: tools ## Prove that the checks and the import rules can fail
 	scripts/lint-test $(GOLANGCI_LINT)
+	cd tools && GOWORK=off $(GO) test ./mutate
 
 .PHONY: fmt
 fmt: tools ## Format all Go files
 	$(GOLANGCI_LINT) fmt
-
-.PHONY: e2e
-e2e: ## Run the end-to-end scenarios for longer, and print the table of docs/e2e.md
-	cd cmd/belfry && $(GO) test -count=1 -timeout=15m -v ./internal/e2e -args -phase=10s -rate=200
 
 .PHONY: e2e
 e2e: ## Run the end-to-end scenarios for longer, and print the table of docs/e2e.md
@@ -80,6 +80,11 @@ bench: ## Run the core's benchmarks with allocations (BENCH=regexp COUNT=n BENCH
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for a while (FUZZTIME=10s)
 	scripts/fuzz $(FUZZTIME)
+
+.PHONY: mutate
+mutate: ## Break 30 lines of the layers, one at a time, and see which breaks the tests notice (SEED=n)
+	cd tools && GOWORK=off $(GO) build -o $(BIN)/mutate ./mutate
+	$(BIN)/mutate -seed=$(SEED)
 
 # Not a file target: go install looks up its build cache within a second, and rebuilds
 # when tools/go.mod or the Go release changes. A timestamp would not see the latter.
