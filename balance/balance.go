@@ -13,6 +13,9 @@
 // now: it is asked again after the pause that its refusal asks for, or a growing one. An endpoint whose service is
 // [belfry.ErrClosed] is out until the source names it again.
 //
+// Endpoints that breakers, health checks and the like have ejected through the guard rail (package eject) are not asked. When
+// no other is left to hope for, they are asked all the same, in an order of their own; Stats count how often.
+//
 // The context of a waiting caller never reaches the endpoints, so that what one caller starts (a connection, a
 // probe) does not end with it. A caller that leaves gives up its place at once. Cancelling a call ends its context,
 // and the call when the endpoint notices.
@@ -32,6 +35,7 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/discover"
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/attempt"
 	"github.com/belfry-go/belfry/internal/backoff"
 	"github.com/belfry-go/belfry/internal/queue"
@@ -48,6 +52,8 @@ type Balancer[Req, Res any] struct {
 	fleet   load.Fleet
 	timed   bool
 	began   time.Time
+	guard   *eject.Guard
+	panics  panics
 
 	// ready is what the request path reads: the endpoints that have a service. Each set is immutable.
 	ready atomic.Pointer[set[Req, Res]]
@@ -56,8 +62,8 @@ type Balancer[Req, Res any] struct {
 	// troubled mirrors how many endpoints have an error to show.
 	troubled atomic.Int32
 
-	// mu guards what follows and the part of each endpoint that says so. Nothing of others is called under it: not an endpoint's
-	// service, the dialler, the metric, a hook or a context.
+	// mu guards what follows and the part of each endpoint that says so. Nothing of others is called under it but the guard rail: not an
+	// endpoint's service, the dialler, the metric, a hook or a context.
 	//
 	// Whenever it is free: if callers wait, every endpoint in ready has a driver, which hands over what it
 	// is granted. A caller joins the line before the drivers are started, so it misses nothing.
@@ -110,6 +116,7 @@ func New[Req, Res any](
 		random:  concurrent(cfg.Rand),
 		fleet:   cfg.Load.Fleet(),
 		began:   time.Now(),
+		guard:   eject.New(cfg.Eject),
 		members: map[string]*endpoint[Req, Res]{},
 		empty:   make(chan struct{}),
 		shut:    make(chan struct{}),

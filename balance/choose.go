@@ -23,6 +23,11 @@ func (b *Balancer[Req, Res]) choose(ctx context.Context) (permit belfry.Permit, 
 	} else {
 		ask = belfry.NoWait(ctx) // an endpoint may be a balancer too
 	}
+	if !b.guard.Quiet() {
+		if at := time.Now(); b.guard.Any(at) {
+			return b.chooseIn(ask, s, tried, at)
+		}
+	}
 	first, second := pick.Better(b.now(), b.random, s.picks, tried)
 	hurry := eagerness{}
 	for _, i := range [...]int{first, second} {
@@ -95,11 +100,14 @@ type eagerness struct {
 }
 
 func (e *eagerness) note(err error) {
-	if e.unknown {
-		return
+	if !e.unknown {
+		e.wait(belfry.RetryAfter(err))
 	}
-	after := belfry.RetryAfter(err)
+}
+
+func (e *eagerness) wait(after time.Duration) {
 	switch {
+	case e.unknown:
 	case after <= 0:
 		*e = eagerness{unknown: true}
 	case e.pause == 0 || after < e.pause:

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/backoff"
 	"github.com/belfry-go/belfry/load"
 )
@@ -25,6 +26,10 @@ type Config struct {
 	MinBackoff time.Duration
 	// MaxBackoff is the longest pause, unless the endpoint asks for a longer one. 0 means 10 s, or MinBackoff if that is more.
 	MaxBackoff time.Duration
+	// Eject is the guard rail: how many endpoints may be out at a time because a breaker, a health check or outlier detection says so.
+	// The dialler finds each endpoint's part of it in its context, by [eject.From], for the layers that it makes. The zero value means a tenth, one
+	// at least, and never the last one.
+	Eject eject.Config
 	// Rand draws the endpoints; it need not be safe for concurrent use. Nil means the runtime's own source.
 	Rand rand.Source
 	// OnEvent is told what happens to endpoints and their source, from several goroutines at once, and must
@@ -45,6 +50,9 @@ func (c Config) Validate() error {
 	}
 	if err := c.withDefaults().backoff().Validate(); err != nil {
 		return fmt.Errorf("balance: back-off: %w", err)
+	}
+	if err := c.Eject.Validate(); err != nil {
+		return fmt.Errorf("balance: %w", err)
 	}
 	if c.Load != nil {
 		return c.Load.Validate()

@@ -144,8 +144,12 @@ func (b *Balancer[Req, Res]) obtain(ep *endpoint[Req, Res]) (inner belfry.Permit
 	if !ep.Watch() {
 		return belfry.Permit{}, belfry.ErrNotReady
 	}
+	ctx, err := b.driving(ep)
+	if err != nil {
+		return belfry.Permit{}, err
+	}
 	err = guard(func() (err error) {
-		inner, err = ep.svc.Acquire(ep.ctx)
+		inner, err = ep.svc.Acquire(ctx)
 		return err
 	})
 	if granted = err == nil; granted {
@@ -205,6 +209,7 @@ func (b *Balancer[Req, Res]) pause(ep *endpoint[Req, Res], failed error) bool {
 	if refused {
 		pauses = refusalPauses
 	}
+	ep.broken.Store(!refused)
 	n, ok := b.failed(ep, failed)
 	if !ok {
 		return false
@@ -215,7 +220,7 @@ func (b *Balancer[Req, Res]) pause(ep *endpoint[Req, Res], failed error) bool {
 	timer := time.NewTimer(max(after, pauses.Delay(n, b.chance())))
 	defer timer.Stop()
 	var kick <-chan struct{}
-	if refused && after == 0 {
+	if refused && (after == 0 || ep.guard.Failed() != 0) {
 		kick = ep.kick
 	}
 	select {
@@ -267,6 +272,7 @@ func (b *Balancer[Req, Res]) trouble(ep *endpoint[Req, Res], err error) {
 		return
 	}
 	b.setError(ep, err)
+	ep.broken.Store(true)
 	if !ep.driven {
 		b.resting--
 		b.start(ep, err)
@@ -288,6 +294,9 @@ func (b *Balancer[Req, Res]) recovered(ep *endpoint[Req, Res]) bool {
 func (b *Balancer[Req, Res]) setError(ep *endpoint[Req, Res], err error) {
 	before := ep.troubled.Swap(err != nil)
 	ep.err = err
+	if err == nil {
+		ep.broken.Store(false)
+	}
 	switch {
 	case err != nil && !before:
 		b.troubled.Add(1)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/pick"
 	"github.com/belfry-go/belfry/load"
 )
@@ -21,6 +22,8 @@ type endpoint[Req, Res any] struct {
 	// line with what choosing looks at.
 	svc  belfry.Service[Req, Res]
 	load load.Endpoint
+
+	guard *eject.Endpoint // its part of the guard rail
 
 	key, addr string
 	ctx       context.Context // of its driver
@@ -39,6 +42,7 @@ type endpoint[Req, Res any] struct {
 	failed   int                 // times in a row, for the pause after the next
 	seen     bool                // it has granted a permit
 	troubled atomic.Bool         // err is set; read without mu
+	broken   atomic.Bool         // and is not that there is no room
 }
 
 // A phase is where an endpoint is in its life.

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/belfry-go/belfry/discover"
+	"github.com/belfry-go/belfry/eject"
 )
 
 // discover reads source. Close ends that at the next change, and does not wait for it: a source may be waiting for news.
@@ -75,7 +76,7 @@ func (b *Balancer[Req, Res]) insert(key, addr string) bool {
 		b.mu.Unlock()
 		return true
 	}
-	ep := newEndpoint[Req, Res](key, addr)
+	ep := b.newEndpoint(key, addr)
 	b.members[key] = ep
 	b.listed = append(b.listed, ep)
 	b.counted(+1)
@@ -95,9 +96,10 @@ func (b *Balancer[Req, Res]) insert(key, addr string) bool {
 	return true
 }
 
-func newEndpoint[Req, Res any](key, addr string) *endpoint[Req, Res] {
-	ctx, cancel := context.WithCancel(context.Background())
-	return &endpoint[Req, Res]{key: key, addr: addr, ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1)}
+func (b *Balancer[Req, Res]) newEndpoint(key, addr string) *endpoint[Req, Res] {
+	guard := b.guard.New()
+	ctx, cancel := context.WithCancel(eject.With(context.Background(), guard))
+	return &endpoint[Req, Res]{key: key, addr: addr, ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1), guard: guard}
 }
 
 // remove takes the endpoint out, unless it is the last and the set must not be empty.
@@ -195,6 +197,7 @@ func (b *Balancer[Req, Res]) admit(ep *endpoint[Req, Res], granted bool) []*endp
 	// append may write behind the end of the set that others read. No two sets are made from the same one.
 	b.ready.Store(&set[Req, Res]{picks: append(s.picks, &ep.Endpoint), eps: append(s.eps, ep)})
 	ep.ready = true
+	ep.guard.Join()
 	var replaced []*endpoint[Req, Res]
 	if old := ep.old; old != nil {
 		ep.old = nil
@@ -212,6 +215,7 @@ func (b *Balancer[Req, Res]) withdraw(ep *endpoint[Req, Res]) {
 		return
 	}
 	ep.ready = false
+	ep.guard.Leave()
 	if !ep.driven {
 		b.resting--
 	}

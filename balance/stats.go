@@ -1,6 +1,10 @@
 package balance
 
-import "time"
+import (
+	"time"
+
+	"github.com/belfry-go/belfry/eject"
+)
 
 // A State is where an endpoint is in its life.
 type State uint8
@@ -53,6 +57,20 @@ type Stats struct {
 	Discovery error
 	// Final says that the source has ended.
 	Final bool
+	// Guard is what the guard rail has counted.
+	Guard eject.Stats
+	// Panics counts the picks for which drawing again and again showed ejected endpoints only.
+	Panics Panics
+}
+
+// Panics counts picks for which drawing showed ejected endpoints only, by what they found when they looked at all.
+type Panics struct {
+	// Ready found one that is in.
+	Ready uint64
+	// Probing found none that is in or may be soon, and asked one that was to be tried again anyway.
+	Probing uint64
+	// Failed asked the one whose latest failure, or such a call, was the longest ago.
+	Failed uint64
 }
 
 // EndpointStats is what there is to see of an endpoint.
@@ -73,11 +91,14 @@ type EndpointStats struct {
 	Err error
 	// Failure is the error of the last call that failed with one, whatever came after.
 	Failure error
+	// Ejected says why the endpoint is out, if it is, and Until for how long at least. One that is out is asked only when there is no other.
+	Ejected []eject.Why
+	Until   time.Duration
 }
 
 // Stats returns what there is to see. It costs a look at every endpoint.
 func (b *Balancer[Req, Res]) Stats() Stats {
-	now := b.now()
+	now, at := b.now(), time.Now()
 	b.mu.Lock()
 	s := Stats{Waiting: b.waiters.Len(), Discovery: b.source, Final: b.ended}
 	eps := make([]*endpoint[Req, Res], len(b.listed))
@@ -90,8 +111,11 @@ func (b *Balancer[Req, Res]) Stats() Stats {
 		dialled[i] = ep.svc != nil
 	}
 	b.mu.Unlock()
+	s.Guard = b.guard.Stats(at)
+	s.Panics = Panics{b.panics.ready.Load(), b.panics.probing.Load(), b.panics.failed.Load()}
 	for i, ep := range eps { // the metric is not asked under the lock
 		ep.measure(&s.Endpoints[i], now, dialled[i])
+		s.Endpoints[i].Ejected, s.Endpoints[i].Until = ep.guard.Reasons(at), ep.guard.Until(at)
 	}
 	return s
 }

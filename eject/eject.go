@@ -9,7 +9,7 @@
 //
 // Where all the same nobody is left in (the others have gone, or a Config of one's own allows it), a balancer panics: it asks
 // endpoints although they are out, under a context that says so ([Panic]), those that are about to be tried again first ([Probing]),
-// then those whose latest failure is the longest ago. Layers that have ejected an endpoint let such calls through.
+// then those whose latest failure, or such a call, is the longest ago. Layers that have ejected an endpoint let such calls through.
 //
 // A balancer makes the Guard, and hands each dialler its Endpoint in the context ([From]). All is a function of the time that it is given. Guard and
 // Endpoint are safe for concurrent use, and call nothing, so they may be asked under a lock. A nil Endpoint is one without a guard rail:
@@ -349,12 +349,19 @@ func (e *Endpoint) Until(now time.Time) time.Duration {
 	return time.Duration(max(e.back.Load()-ticks(now), 0))
 }
 
-// Failed orders endpoints by when they were ejected last, the longest ago first.
+// Failed orders endpoints by when they were ejected, or asked in a panic, last; the longest ago first.
 func (e *Endpoint) Failed() int64 {
 	if e == nil {
 		return 0
 	}
 	return e.failed.Load()
+}
+
+// Touch puts e behind all others that are out, because it was just asked although it is.
+func (e *Endpoint) Touch(now time.Time) {
+	if e != nil {
+		e.failed.Store(ticks(now))
+	}
 }
 
 // Reasons returns why e is out, none if it is in.

@@ -1,0 +1,195 @@
+package balance_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/balance"
+	breakers "github.com/belfry-go/belfry/breaker"
+	"github.com/belfry-go/belfry/eject"
+	"github.com/belfry-go/belfry/load"
+)
+
+// ward is a hospital with a guard rail.
+func ward(t *testing.T, n int, cfg eject.Config) (*world, []*patient) {
+	t.Helper()
+	var all []*patient
+	w := &world{dial: func(ctx context.Context, _, _ string) (service, error) {
+		p := &patient{}
+		p.Service = breakers.New(belfry.Of(p.call), breakers.Config{
+			Consecutive: 3, MinBackoff: time.Minute, MaxBackoff: time.Hour, Jitter: 1e-9, Guard: eject.From(ctx),
+		})
+		all = append(all, p)
+		return p, nil
+	}}
+	newWorldOf(t, w, balance.Config{Load: load.Constant(nil), Eject: cfg})
+	for i := range n {
+		w.add(string(rune('a' + i)))
+	}
+	return w, all
+}
+
+func TestGuardRail(t *testing.T) {
+	bubble(t, "a tenth may be out, however many fail", func(t *testing.T) {
+		w, all := ward(t, 20, eject.Config{})
+		for _, p := range all[:10] {
+			p.ill.Store(1)
+		}
+		w.sends(2000)
+		s, open := w.Stats(), 0
+		for _, p := range all {
+			if p.Stats().State == breakers.Open {
+				open++
+			}
+		}
+		if open != 2 || s.Guard.Out != 2 || s.Guard.Endpoints != 20 || s.Guard.Refused[eject.Breaker] == 0 {
+			t.Errorf("%d breakers are open, the guard rail says %+v", open, s.Guard)
+		}
+		n := 0
+		for _, ep := range s.Endpoints {
+			if len(ep.Ejected) == 1 && ep.Ejected[0] == eject.Breaker && ep.Until > 0 {
+				n++
+			}
+		}
+		if n != 2 {
+			t.Errorf("%d endpoints say that they are out, want 2", n)
+		}
+	})
+	bubble(t, "the last one is never out", func(t *testing.T) {
+		w, all := ward(t, 1, eject.Config{MaxShare: 1})
+		all[0].ill.Store(1)
+		if failed := w.sends(100); failed != 100 || all[0].calls.Load() != 100 || all[0].Stats().State != breakers.Closed {
+			t.Errorf("%d failed, %d were sent", failed, all[0].calls.Load())
+		}
+	})
+	bubble(t, "what is out is not even asked, and is probed when it is time", func(t *testing.T) {
+		w, all := ward(t, 2, eject.Config{})
+		all[0].ill.Store(1)
+		for all[0].Stats().State != breakers.Open {
+			w.sends(1)
+		}
+		asked := all[0].asked.Load()
+		if failed := w.sends(100); failed != 0 || all[0].asked.Load() != asked {
+			t.Errorf("%d failed, and it was asked %d times", failed, all[0].asked.Load()-asked)
+		}
+		all[0].ill.Store(0)
+		time.Sleep(time.Minute)
+		if w.sends(100); all[0].Stats().State != breakers.Closed {
+			t.Errorf("it is %v", all[0].Stats().State)
+		}
+		if s := w.Stats(); s.Guard.Out != 0 || s.Panics != (balance.Panics{}) {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+// Where a Config allows that all are out, they are asked all the same.
+func TestPanicIsGraded(t *testing.T) {
+	everybody := eject.Config{MaxShare: 1, Keep: -1}
+	open := func(w *world, p *patient) {
+		p.ill.Store(1)
+		for p.Stats().State != breakers.Open {
+			w.sends(1)
+		}
+	}
+	bubble(t, "ready ones come first", func(t *testing.T) {
+		w, all := ward(t, 20, everybody)
+		for _, p := range all[1:] {
+			open(w, p)
+		}
+		before := w.Stats().Panics.Ready
+		const sent = 2000
+		if failed := w.sends(sent); failed != 0 || all[0].calls.Load() < sent {
+			t.Errorf("%d failed", failed)
+		}
+		// The pair of 20 has the one that is in with probability 0.1.
+		share, want := float64(w.Stats().Panics.Ready-before)/sent, math.Pow(0.9, 4)
+		if math.Abs(share-want) > 0.05 {
+			t.Errorf("%.3f of the picks had to look at all, want about %.3f", share, want)
+		}
+	})
+	bubble(t, "then those that are to be tried, then the one whose failure is the longest ago", func(t *testing.T) {
+		w, all := ward(t, 3, everybody)
+		for _, p := range all {
+			open(w, p)
+			time.Sleep(time.Second)
+		}
+		for i, p := range all {
+			calls := p.calls.Load()
+			if w.sends(1); p.calls.Load() != calls+1 {
+				t.Errorf("call %d did not go to the one whose turn it is", i)
+			}
+		}
+		if got := w.Stats().Panics; got.Failed != 3 || got.Probing != 0 {
+			t.Errorf("counted %+v", got)
+		}
+		time.Sleep(time.Minute - 3*time.Second) // the first may be probed
+		first, err := w.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := w.Acquire(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Stats().Panics; got.Probing != 1 {
+			t.Errorf("counted %+v: the second call goes to the one that is being probed", got)
+		}
+		w.Release(first)
+		w.Release(second)
+	})
+	bubble(t, "not while one that is in has no room", func(t *testing.T) {
+		busy := make(chan struct{})
+		w := &world{dial: func(ctx context.Context, key, _ string) (service, error) {
+			if key == "out" {
+				e := eject.From(ctx)
+				e.Force(time.Now(), eject.Health, time.Now().Add(time.Hour))
+				return echo(), nil
+			}
+			return full{busy}, nil
+		}}
+		newWorldOf(t, w, balance.Config{})
+		w.add("out", "busy")
+		line := w.wait()
+		time.Sleep(time.Minute)
+		line.wantWaiting()
+		close(busy)
+		line.wantGranted()
+		w.Release(line.permit)
+		if got := w.Stats().Panics; got != (balance.Panics{}) {
+			t.Errorf("counted %+v", got)
+		}
+	})
+	bubble(t, "who waits is served by one that is out when it is all there is", func(t *testing.T) {
+		busy := make(chan struct{})
+		w := &world{dial: func(ctx context.Context, _, _ string) (service, error) {
+			eject.From(ctx).Force(time.Now(), eject.Health, time.Now().Add(time.Hour))
+			return full{busy}, nil
+		}}
+		newWorldOf(t, w, balance.Config{})
+		w.add("out")
+		line := w.wait()
+		line.wantWaiting()
+		close(busy)
+		line.wantGranted()
+		w.Release(line.permit)
+	})
+}
+
+// full has no room until a channel is closed.
+type full struct{ until chan struct{} }
+
+func (f full) Acquire(ctx context.Context) (belfry.Permit, error) {
+	select {
+	case <-f.until:
+		return belfry.Permit{}, nil
+	case <-ctx.Done():
+		return belfry.Permit{}, ctx.Err()
+	}
+}
+
+func (full) Call(_ context.Context, _ belfry.Permit, n int) (int, error) { return n, nil }
+func (full) Release(belfry.Permit)                                       {}
