@@ -174,6 +174,7 @@ func (e *expected) inform(n norms, try bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.past.norms = n
+	e.past.weigh()
 	e.trial.due = e.trial.due || try
 }
 

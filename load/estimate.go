@@ -11,6 +11,7 @@ type estimate struct {
 	at              int64   // the latest of them,
 	off             float64 // and how far it was from what was expected
 	shift           shift
+	apart           float64 // how far the mean is from what is typical, as far as it is to be believed
 }
 
 const (
@@ -34,7 +35,7 @@ func (e *estimate) uncertainty() float64 { return correlated * e.squares / (e.we
 func (e *estimate) add(now int64, took float64, d decay) {
 	if e.known() {
 		e.off = took - e.base(now, d)
-		if e.shift.add((took-e.mean)/e.deviation(), took) {
+		if e.shifted(took) {
 			e.restart(now)
 			return
 		}
@@ -46,6 +47,25 @@ func (e *estimate) add(now int64, took float64, d decay) {
 	e.mean += distance / e.weight
 	e.scatter = e.scatter*fade + distance*(took-e.mean)
 	e.at = max(e.at, now)
+	e.weigh()
+}
+
+// weigh finds out how far the mean is to be believed. It has to be called when the samples or the norms have changed.
+func (e *estimate) weigh() {
+	e.apart = 0
+	if e.known() {
+		spread := e.norms.spread * e.weight * e.weight
+		believed := spread / (spread + e.norms.noise*correlated*e.squares + 1e-9)
+		e.apart = believed * (e.mean - e.norms.typical)
+	}
+}
+
+// shifted reports whether a sample, after those before it, shows that the endpoint has become slower.
+func (e *estimate) shifted(took float64) bool {
+	if took <= e.mean && e.shift.score == 0 {
+		return false // whatever the deviation
+	}
+	return e.shift.add((took-e.mean)/e.deviation(), took)
 }
 
 // deviation is the standard deviation of a sample: of those here, and of one that deviates like others in the fleet and by a
@@ -65,6 +85,7 @@ func (e *estimate) restart(now int64) {
 	e.mean, e.weight, e.squares = e.shift.sum/n, n, n
 	e.scatter = variance * (n - 1)
 	e.at, e.off, e.shift = max(e.at, now), 0, shift{}
+	e.weigh()
 }
 
 // forget leaves nothing of the samples.
@@ -80,13 +101,9 @@ func (e *estimate) level(now int64, d decay) float64 {
 	return max(level, minCost)
 }
 
-// base is level without what the latest answer was off: the mean, as far as it is to be believed.
+// base is level without what the latest answer was off.
 func (e *estimate) base(now int64, d decay) float64 {
-	if !e.known() {
-		return e.norms.typical
-	}
-	believed := e.norms.spread / (e.norms.spread + e.norms.noise*e.uncertainty() + 1e-9)
-	return e.norms.typical + believed*d.fade(e.at, now)*(e.mean-e.norms.typical)
+	return e.norms.typical + e.apart*d.fade(e.at, now)
 }
 
 // A shift is the samples in a row that took longer than they should, for Page's cumulative sum test (Continuous Inspection Schemes,

@@ -72,7 +72,7 @@ func (x Expected) Validate() error {
 // Fleet begins a fleet in which nobody has answered yet.
 func (x Expected) Fleet() Fleet {
 	f := &expectedFleet{
-		decay:     decay(micros(orElse(x.Decay, 10*time.Second))),
+		decay:     decayOver(orElse(x.Decay, 10*time.Second)),
 		slowStart: micros(orElse(x.SlowStart, 10*time.Second)),
 	}
 	f.survey.norms = norms{typical: micros(orElse(x.Initial, 30*time.Millisecond)), spread: unlike}

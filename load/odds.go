@@ -23,7 +23,9 @@ func (o *odds) judge(start, now int64, fade float64, success bool) {
 	switch {
 	case success && start < o.since:
 	case success:
-		o.turn.succeed(o.failing())
+		if o.turn.score > 0 {
+			o.turn.succeed(o.failing())
+		}
 		o.good++
 	case o.turn.fail(o.failing()):
 		o.good, o.bad, o.since = 0, o.turn.n, start
@@ -61,9 +63,6 @@ func (t *turn) fail(usual float64) bool {
 }
 
 func (t *turn) succeed(usual float64) {
-	if t.score == 0 {
-		return
-	}
 	if t.score += math.Log((1 - mostFail) / (1 - usual)); t.score <= 0 {
 		*t = turn{}
 	}

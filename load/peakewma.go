@@ -60,10 +60,7 @@ func (p PeakEWMA) Validate() error {
 
 // Fleet begins a fleet in which nobody has answered yet.
 func (p PeakEWMA) Fleet() Fleet {
-	f := &peakFleet{decay: decay(micros(p.Decay)), initial: micros(p.Initial)}
-	if p.Decay == 0 {
-		f.decay = 10 * second
-	}
+	f := &peakFleet{decay: decayOver(orElse(p.Decay, 10*time.Second)), initial: micros(p.Initial)}
 	if p.Initial == 0 {
 		f.initial = 30_000
 	}

@@ -71,7 +71,7 @@ func (s *survey) leave(e *expected) {
 // looking at the endpoints takes a hundredth of the time.
 func (s *survey) pause(now int64, d decay) int64 {
 	age := float64(now-s.began) / 16
-	return int64(max(min(age, float64(d)/64), 2*float64(len(s.members))))
+	return int64(max(min(age, 1/float64(64*d)), 2*float64(len(s.members))))
 }
 
 // look surveys the fleet, lets one endpoint be tried that could not show otherwise that it is well, and returns when to look again.
