@@ -63,11 +63,11 @@ func ExampleParse_attributes() {
 		fmt.Println(err)
 		return
 	}
-	for c := range source {
-		fmt.Println(c.Addr, c.Weight, c.Zone, c.Priority, c.OnHost())
+	for c, err := range source {
+		fmt.Println(c.Addr, c.Weight, c.Zone, c.Priority, c.OnHost(), err)
 	}
 	// Output:
-	// http://a:8080 49 eu-1 0 a
-	// http://canary:8080 1 eu-1 0 canary
-	// http://far:8080 0 us-1 1 far
+	// http://a:8080 49 eu-1 0 a <nil>
+	// http://canary:8080 1 eu-1 0 canary <nil>
+	// http://far:8080 0 us-1 1 far <nil>
 }

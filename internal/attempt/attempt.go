@@ -42,6 +42,19 @@ func (s *Set) Has(endpoint any) bool {
 	return s.first == endpoint || slices.Contains(s.more, endpoint)
 }
 
+// AppendTo appends to all the endpoints that the request was given to, in that order.
+func (s *Set) AppendTo(all []any) []any {
+	if s == nil {
+		return all
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.first == nil {
+		return all
+	}
+	return append(append(all, s.first), s.more...)
+}
+
 // Len returns how many times the request was given to an endpoint.
 func (s *Set) Len() int {
 	if s == nil {

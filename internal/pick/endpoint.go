@@ -16,9 +16,22 @@ type Load interface {
 // Whoever wants a permit of the endpoint holds it first, and stops holding it when the call is over or the
 // permit given back. So a retired endpoint is known to be out of use when the last holder lets go.
 type Endpoint struct {
-	load  Load
-	state atomic.Int64
-	hint  atomic.Bool
+	load   Load
+	state  atomic.Int64
+	hint   atomic.Bool
+	traits atomic.Pointer[Traits]
+}
+
+// Traits are what an endpoint is chosen by beside its load. The zero Traits are those of an endpoint like any other.
+type Traits struct {
+	// Weight is how many times as many calls the endpoint should get as one of weight 1; less than 1 means 1.
+	Weight int
+	// Zone and Host are where it is, empty if nobody knows. What is in the same place fails together.
+	Zone, Host string
+	// Near says that it is preferred to others of the same Priority.
+	Near bool
+	// Priority is its rank; less than 0 means 0. Higher numbers stand in for lower ones.
+	Priority int
 }
 
 // The state is one word, so that it can never be seen half changed: the count of holders, the part of them that are calls, and
@@ -35,6 +48,17 @@ const (
 
 // Init makes e the endpoint with load, held by nobody. It is called once, before anything else.
 func (e *Endpoint) Init(load Load) { e.load = load }
+
+// Characterise gives e other traits. Groups that were made before keep to the old ones.
+func (e *Endpoint) Characterise(t Traits) { e.traits.Store(&t) }
+
+// Traits returns what e was given.
+func (e *Endpoint) Traits() Traits {
+	if t := e.traits.Load(); t != nil {
+		return *t
+	}
+	return Traits{}
+}
 
 // Hold takes hold of e. It reports false if e is retired: then let go of it at once.
 func (e *Endpoint) Hold() bool {

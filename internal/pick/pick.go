@@ -31,12 +31,11 @@ func below(word uint64, n int) int {
 	return int(high)
 }
 
-// draws is how often a pair is drawn in the hope for two endpoints that were not tried. After that any other will do.
-const draws = 5
-
 // Better draws two different endpoints of set and returns their indexes, the one that costs less at now first: ask
-// it, then the other, then the [Rest]. The second is None if there is one endpoint only, both if there is none, or too few that
-// were not tried.
+// it, then the other, then the [Rest]. The second is None if there is one endpoint only, both if there is none.
+//
+// If the request was given to the endpoints in tried before, it draws among the others: those in another zone and on another host if there
+// are any, else those on another host, else any, each as likely as any other. Both are None if all were tried.
 func Better(now int64, random rand.Source, set []*Endpoint, tried *attempt.Set) (first, second int) {
 	switch {
 	case len(set) == 0:
@@ -58,17 +57,6 @@ func order(now int64, set []*Endpoint, first, second int) (int, int) {
 	return second, first
 }
 
-// untried is Better for a request that was given to the endpoints in tried before.
-func untried(now int64, random rand.Source, set []*Endpoint, tried *attempt.Set) (first, second int) {
-	for range draws {
-		first, second = Two(random, len(set))
-		if !tried.Has(set[first]) && !tried.Has(set[second]) {
-			return order(now, set, first, second)
-		}
-	}
-	return None, None
-}
-
 // A Rest goes over the endpoints of a set that have not been asked yet: first those that seem to have room, then
 // the others, and last those that were tried before. It begins at a random one, so that none is everybody's first choice.
 type Rest struct {
@@ -84,15 +72,20 @@ type Rest struct {
 // NewRest returns the Rest after first and second, either of which may be None.
 func NewRest(random rand.Source, set []*Endpoint, first, second int, tried *attempt.Set) Rest {
 	r := Rest{set: set, tried: tried}
-	if beyond := len(set) - 64*len(r.asked); beyond > 0 {
-		r.more = make([]uint64, (beyond+63)/64)
-	}
+	r.grow()
 	if len(set) > 0 {
 		r.from = One(random, len(set))
 	}
 	r.ask(first)
 	r.ask(second)
 	return r
+}
+
+// grow makes room for all of the set.
+func (r *Rest) grow() {
+	if beyond := len(r.set) - 64*len(r.asked); beyond > 0 {
+		r.more = make([]uint64, (beyond+63)/64)
+	}
 }
 
 const (

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/belfry-go/belfry/internal/attempt"
 	"github.com/belfry-go/belfry/internal/pick"
 )
 
@@ -23,5 +24,24 @@ func TestAllocs(t *testing.T) {
 	})
 	if got != 0 {
 		t.Errorf("%v allocations, want 0", got)
+	}
+	var traits []pick.Traits
+	for i := range 1000 {
+		traits = append(traits, pick.Traits{Weight: 1 + i%7, Priority: i % 2, Near: i%3 == 0})
+	}
+	set = traited(traits...)
+	tried := new(attempt.Set)
+	tried.Add(set[0])
+	groups := pick.NewGroups(set, nil, 2)
+	for _, tried := range []*attempt.Set{nil, tried} {
+		got := testing.AllocsPerRun(100, func() {
+			turn := groups.Begin(0, random, tried)
+			for i := turn.Next(); i != pick.None; i = turn.Next() {
+				set[i].Hint(true)
+			}
+		})
+		if got != 0 {
+			t.Errorf("in groups: %v allocations, want 0", got)
+		}
 	}
 }
