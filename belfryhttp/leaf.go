@@ -106,7 +106,7 @@ func (l *Leaf) Call(ctx context.Context, _ belfry.Permit, req *http.Request) (*h
 	}
 	res, err := l.roundTrip(out, body)
 	if err != nil {
-		return nil, l.failed(req, err, &seen, body)
+		return nil, l.failed(ctx, req, err, &seen, body)
 	}
 	body.sent()
 	if res.Body == nil {
@@ -148,7 +148,7 @@ func (l *Leaf) roundTrip(out *http.Request, body *leafBody) (*http.Response, err
 }
 
 // failed says what err is: the error of a request that was sent, or a refusal.
-func (l *Leaf) failed(req *http.Request, err error, seen *evidence, body *leafBody) error {
+func (l *Leaf) failed(ctx context.Context, req *http.Request, err error, seen *evidence, body *leafBody) error {
 	body.close() // a RoundTripper has done so already
 	err = belfry.Sent(err)
 	asked, got := seen.asked.Load(), seen.got.Load()
@@ -160,7 +160,7 @@ func (l *Leaf) failed(req *http.Request, err error, seen *evidence, body *leafBo
 	switch {
 	case body.failed():
 		e.fault = ofBody
-	case l.traced && !asked:
+	case l.traced && !asked && ctx.Err() == nil: // a context that has ended is looked at before a connection is asked for
 		e.fault = ofHead // most likely; it may also be a protocol that a user has registered, so it counts as sent
 	}
 	body.sent()

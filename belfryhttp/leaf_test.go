@@ -180,6 +180,23 @@ func TestLeafCallsALateCancelOrTimeoutOfTheDialUnsent(t *testing.T) {
 	})
 }
 
+// A transport looks at the context before it asks for a connection: a request that comes too late, on a busy machine, is not unfit.
+func TestLeafDoesNotCallARequestUnfitThatComesTooLate(t *testing.T) {
+	leaf := Transport(newTransport(t))
+	late, cancel := context.WithDeadline(t.Context(), time.Now().Add(-time.Second))
+	defer cancel()
+	for method, want := range map[string]belfry.Outcome{
+		http.MethodPut:  {Kind: belfry.Failure, Retry: true},
+		http.MethodPost: {Kind: belfry.Failure}, // another RoundTripper may have sent it
+	} {
+		_, err := leaf.Call(late, belfry.Permit{}, newRequest(t, method, "http://"+deadAddr(t), strings.NewReader("body"))) //nolint:bodyclose // there is none
+		wantSent(t, err)
+		if out := mustSemantics().Judge(nil, err); out != want {
+			t.Errorf("%s: %+v of %v, want %+v", method, out, err, want)
+		}
+	}
+}
+
 func TestLeafCallsARequestSentIfInDoubt(t *testing.T) {
 	reset := errors.New("connection reset by peer")
 	for name, rt := range map[string]tripFunc{
