@@ -71,6 +71,7 @@ type Balancer[Req, Res any] struct {
 	waiters queue.Queue[grant]
 	members map[string]*endpoint[Req, Res] // the newest of each key
 	listed  []*endpoint[Req, Res]          // all that are not over, in order of appearance
+	graded  bool                           // endpoints have had weights, priorities or zones that matter
 	orphan  *endpoint[Req, Res]            // the source has taken it, and it stays because it was the last
 	usable  int                            // members and predecessors that are not closed
 	resting int                            // those of ready without a driver

@@ -23,6 +23,9 @@ func (b *Balancer[Req, Res]) choose(ctx context.Context) (permit belfry.Permit, 
 	} else {
 		ask = belfry.NoWait(ctx) // an endpoint may be a balancer too
 	}
+	if s.grouped != nil {
+		return b.chooseInTurn(ask, s, tried, !b.guard.Quiet() && b.guard.Any(time.Now()))
+	}
 	if !b.guard.Quiet() {
 		if at := time.Now(); b.guard.Any(at) {
 			return b.chooseIn(ask, s, tried, at)

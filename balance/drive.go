@@ -248,6 +248,9 @@ func (b *Balancer[Req, Res]) failed(ep *endpoint[Req, Res], err error) (before i
 	ep.phase = backingOff
 	b.setError(ep, err)
 	ep.failed++
+	if !ep.ready && ep.failed == 1 {
+		b.regroup()
+	}
 	return ep.failed - 1, true
 }
 

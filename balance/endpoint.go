@@ -63,6 +63,8 @@ func (ep *endpoint[Req, Res]) gone() bool { return ep.phase == lost || ep.phase 
 type set[Req, Res any] struct {
 	picks []*pick.Endpoint
 	eps   []*endpoint[Req, Res]
+	// grouped is nil as long as no endpoint has a weight, a priority or a zone that matters.
+	grouped *grouping
 }
 
 // A held is a permit of an endpoint whose service granted one that remembers something.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfry-go/belfry/discover"
 	"github.com/belfry-go/belfry/eject"
+	"github.com/belfry-go/belfry/internal/pick"
 )
 
 // discover reads source. Close ends that at the next change, and does not wait for it: a source may be waiting for news.
@@ -39,7 +40,7 @@ func (b *Balancer[Req, Res]) apply(change discover.Change, err error) bool {
 	case change.Remove:
 		return b.remove(key)
 	}
-	return b.insert(key, change.Addr)
+	return b.insert(key, change.Addr, b.traits(change))
 }
 
 func (b *Balancer[Req, Res]) sourceFailed(err error) bool {
@@ -60,8 +61,8 @@ func (b *Balancer[Req, Res]) sourceEnded() {
 	b.counted(0)
 }
 
-// insert adds the endpoint, or moves it: what served before goes on until its successor is ready.
-func (b *Balancer[Req, Res]) insert(key, addr string) bool {
+// insert adds the endpoint, or moves it: what served before goes on until its successor is ready. Traits of one that stays are exchanged.
+func (b *Balancer[Req, Res]) insert(key, addr string, traits pick.Traits) bool {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
@@ -73,6 +74,9 @@ func (b *Balancer[Req, Res]) insert(key, addr string) bool {
 		b.orphan = nil
 	}
 	if known != nil && known.addr == addr && known.phase != lost {
+		if b.characterise(known, traits) {
+			b.regroup()
+		}
 		b.mu.Unlock()
 		return true
 	}
@@ -89,6 +93,9 @@ func (b *Balancer[Req, Res]) insert(key, addr string) bool {
 	default:
 		ep.old, known.old = known.old, nil
 		replaced = b.takeOut(known)
+	}
+	if b.characterise(ep, traits) {
+		b.regroup()
 	}
 	b.mu.Unlock()
 	b.emit(Event{Kind: EndpointAdded, Key: key, Addr: addr})
@@ -195,8 +202,8 @@ func (b *Balancer[Req, Res]) admit(ep *endpoint[Req, Res], granted bool) []*endp
 	}
 	s := b.ready.Load()
 	// append may write behind the end of the set that others read. No two sets are made from the same one.
-	b.ready.Store(&set[Req, Res]{picks: append(s.picks, &ep.Endpoint), eps: append(s.eps, ep)})
 	ep.ready = true
+	b.publish(append(s.picks, &ep.Endpoint), append(s.eps, ep))
 	ep.guard.Join()
 	var replaced []*endpoint[Req, Res]
 	if old := ep.old; old != nil {
@@ -221,10 +228,7 @@ func (b *Balancer[Req, Res]) withdraw(ep *endpoint[Req, Res]) {
 	}
 	s := b.ready.Load()
 	i := slices.Index(s.eps, ep)
-	b.ready.Store(&set[Req, Res]{
-		picks: slices.Concat(s.picks[:i], s.picks[i+1:]),
-		eps:   slices.Concat(s.eps[:i], s.eps[i+1:]),
-	})
+	b.publish(slices.Concat(s.picks[:i], s.picks[i+1:]), slices.Concat(s.eps[:i], s.eps[i+1:]))
 }
 
 // unlist forgets ep. mu is held.

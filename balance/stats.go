@@ -77,6 +77,10 @@ type Panics struct {
 type EndpointStats struct {
 	Key, Addr string
 	State     State
+	// Weight, at least 1, Zone and Priority are what it is chosen by, as its source says.
+	Weight   int
+	Zone     string
+	Priority int
 	// InFlight is the number of calls that are not over.
 	InFlight int
 	// Reserved is the number of permits granted and not spent, and of callers asking for one right now.
@@ -105,6 +109,9 @@ func (b *Balancer[Req, Res]) Stats() Stats {
 	copy(eps, b.listed)
 	for _, ep := range eps {
 		s.Endpoints = append(s.Endpoints, EndpointStats{Key: ep.key, Addr: ep.addr, State: ep.state(), Err: ep.err})
+		t := ep.Traits()
+		last := &s.Endpoints[len(s.Endpoints)-1]
+		last.Weight, last.Zone, last.Priority = t.Weight, t.Zone, t.Priority
 	}
 	dialled := make([]bool, len(eps))
 	for i, ep := range eps {
