@@ -1,0 +1,108 @@
+package balance
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/discover"
+	"github.com/belfry-go/belfry/eject"
+	"github.com/belfry-go/belfry/internal/attempt"
+	"github.com/belfry-go/belfry/internal/pick"
+)
+
+// A grouping is a set by priority, zone and weight. It is made for the first call that needs it, so that a thousand endpoints that come one
+// by one are not put in order a thousand times.
+type grouping struct {
+	set     []*pick.Endpoint
+	missing map[int]int
+	spill   float64
+
+	once   sync.Once
+	groups *pick.Groups
+}
+
+func (g *grouping) get() *pick.Groups {
+	g.once.Do(func() { g.groups = pick.NewGroups(g.set, g.missing, g.spill) })
+	return g.groups
+}
+
+// publish makes picks and eps the ready set. mu is held.
+func (b *Balancer[Req, Res]) publish(picks []*pick.Endpoint, eps []*endpoint[Req, Res]) {
+	s := &set[Req, Res]{picks: picks, eps: eps}
+	if b.graded {
+		s.grouped = &grouping{set: picks, missing: b.missing(), spill: b.cfg.ZoneFactor}
+	}
+	b.ready.Store(s)
+}
+
+// missing counts the endpoints of each priority that have failed before they got into the ready set, or have left it for good. mu is held.
+func (b *Balancer[Req, Res]) missing() map[int]int {
+	var all map[int]int
+	for _, ep := range b.listed {
+		if !ep.ready && (ep.phase == lost || ep.failed > 0 && ep.old == nil) {
+			if all == nil {
+				all = map[int]int{}
+			}
+			all[max(ep.Traits().Priority, 0)]++
+		}
+	}
+	return all
+}
+
+// regroup makes the ready set again, after something changed that groups are made by. mu is held.
+func (b *Balancer[Req, Res]) regroup() {
+	if b.graded {
+		s := b.ready.Load()
+		b.publish(s.picks, s.eps)
+	}
+}
+
+// traits returns what the endpoint of a change is chosen by.
+func (b *Balancer[Req, Res]) traits(c discover.Change) pick.Traits {
+	return pick.Traits{
+		Weight: max(c.Weight, 1), Zone: c.Zone, Host: c.OnHost(), Priority: max(c.Priority, 0),
+		Near: c.Zone != "" && c.Zone == b.cfg.Zone,
+	}
+}
+
+// characterise gives ep, and what serves in its place, their traits, and reports whether those are others than before. mu is held.
+func (b *Balancer[Req, Res]) characterise(ep *endpoint[Req, Res], t pick.Traits) (changed bool) {
+	b.graded = b.graded || t.Weight > 1 || t.Priority > 0 || t.Zone != "" && b.cfg.Zone != ""
+	for ; ep != nil; ep = ep.old {
+		if ep.Traits() != t {
+			ep.Characterise(t)
+			changed = true
+		}
+	}
+	return changed
+}
+
+// chooseInTurn is choose where endpoints differ in weight, zone or priority. While some are out those are passed over, as in chooseIn.
+func (b *Balancer[Req, Res]) chooseInTurn(ask context.Context, s *set[Req, Res], tried *attempt.Set, guarded bool) (belfry.Permit, time.Duration, bool) {
+	var at time.Time
+	if guarded {
+		at = time.Now()
+	}
+	hurry := eagerness{}
+	turn := s.grouped.get().Begin(b.now(), b.random, tried)
+	for i := turn.Next(); i != pick.None; i = turn.Next() {
+		ep := s.eps[i]
+		if guarded && ep.guard.Grade(at) == eject.Out {
+			ep.Hint(false) // it does not count as ready
+			hurry.wait(ep.guard.Until(at))
+			continue
+		}
+		permit, err := b.ask(ask, ep)
+		if err == nil {
+			return permit, 0, true
+		}
+		hurry.note(err)
+	}
+	if !guarded || b.hope(s, at) {
+		return belfry.Permit{}, hurry.pause, false
+	}
+	permit, ok := b.askAnyway(s, at)
+	return permit, hurry.pause, ok
+}
