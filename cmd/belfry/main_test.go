@@ -66,6 +66,7 @@ func exitCode(t *testing.T, err error) int {
 }
 
 type demoResult struct {
+	Scenario string
 	Policies []struct {
 		Name      string
 		Requests  int
@@ -100,7 +101,7 @@ func TestDemoAsJSON(t *testing.T) {
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		t.Errorf("more than one object on standard output: %v", err)
 	}
-	if !strings.Contains(stderr.String(), "peakewma  done:") || strings.Contains(stderr.String(), "\x1b") {
+	if !strings.Contains(stderr.String(), "expected  done:") || strings.Contains(stderr.String(), "\x1b") {
 		t.Errorf("progress on standard error is %q", stderr.String())
 	}
 	var names []string
@@ -125,11 +126,14 @@ func TestDemoAsJSON(t *testing.T) {
 			t.Errorf("%s: p50 %v, p99 %v, p99.9 %v", p.Name, p.P50, p.P99, p.P999)
 		}
 	}
-	if strings.Join(names, " ") != "random inflight peakewma" {
+	if got.Scenario != "spread" {
+		t.Errorf("the scenario is %q", got.Scenario)
+	}
+	if strings.Join(names, " ") != "random inflight peakewma expected" {
 		t.Fatalf("policies are %q", names)
 	}
-	if slow["peakewma"] >= slow["random"] {
-		t.Errorf("servers of 100 ms and more got %.3f under peakewma, %.3f under random", slow["peakewma"], slow["random"])
+	if slow["expected"] >= slow["random"] {
+		t.Errorf("servers of 100 ms and more got %.3f under expected, %.3f under random", slow["expected"], slow["random"])
 	}
 }
 
@@ -180,6 +184,7 @@ func TestExitCodes(t *testing.T) {
 		{"check belfry.example.yaml", 0, "belfry.example.yaml is fine"},
 		{"check main.go", 2, "main.go:"},
 		{"demo --rate 0", 2, "--rate must be 1 to 10000"},
+		{"demo --scenario nonsense", 2, "--scenario must be one of spread, slow"},
 		{"proxy --to http://a/x", 2, "has a path"},
 		{"proxy --to http://a --admin off --listen " + taken.Addr().String(), 1, "another program listens there"},
 		{"proxy --to http://a --listen 127.0.0.1:0 --admin " + taken.Addr().String(), 1, "--admin " + taken.Addr().String() + ": another program listens there"},

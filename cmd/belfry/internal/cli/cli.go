@@ -23,7 +23,7 @@ type Process struct {
 }
 
 type grammar struct {
-	Demo    demoCommand    `cmd:"" help:"Compare three load metrics on ten servers of different speed, in about 20 s."`
+	Demo    demoCommand    `cmd:"" help:"Compare four load metrics on real servers that differ or have trouble, in about 20 s."`
 	Proxy   proxyCommand   `cmd:"" help:"Put the stack in front of servers: balance, retry, queue, and shed what is too much."`
 	Check   checkCommand   `cmd:"" help:"Say what is wrong with a configuration file."`
 	Lab     labCommand     `cmd:"" help:"Compare ways to choose a server in virtual time, on scenarios with known figures."`

@@ -20,7 +20,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 	}{
 		{"", []string{"demo", "proxy", "version"}},
 		{"--help", []string{"demo", "proxy", "version"}},
-		{"demo --help", []string{"--duration=6s", "100ms to 10m", "--rate=1000", "1 to 10000", "--seed=1", "--json", "belfry demo --rate", "Exit codes"}},
+		{"demo --help", []string{"--scenario=", "spread, slow,", "cold-start", "--duration=5s", "100ms to", "--rate=N", "1 to 10000", "--seed=1", "--json", "belfry demo --rate", "Exit codes"}},
 		{"proxy --help", []string{
 			"--listen=ADDR", "--to=URL,...", "--endpoint-limit=256", "--limit=1024", "--buffer=512", "--buffer-wait=5s", "--timeout=30s",
 			"--attempts=3", "--retry-ratio=0.2", "--replay-bytes=64KiB", "--drain=30s", "--log-level=LEVEL", "belfry proxy --to http://", "SIGTERM",
@@ -68,6 +68,8 @@ func TestABadCommandLineIsRefusedWithWhatIsAccepted(t *testing.T) {
 		{"demo --duration -5s", []string{"--duration", "100ms to 10m", "-5s"}},
 		{"demo --duration 6", []string{"--duration", "100ms to 10m"}},
 		{"demo --duration 1000h", []string{"--duration", "100ms to 10m", "1000h"}},
+		{"demo --scenario slo", []string{"--scenario", "spread, slow, hang, fast-fail, cold-start, one-stuck", `"slo"`}},
+		{"demo --scenario=", []string{"--scenario", "spread, slow, hang, fast-fail, cold-start, one-stuck", `""`}},
 		{"demo --seed -1", []string{"--seed", "0 to 18446744073709551615"}},
 		{"proxy", []string{"--to", targets, "none"}},
 		{"proxy --to=", []string{"--to", targets, "none"}},

@@ -7,7 +7,7 @@ import (
 
 // A board is what the demo shows of itself while it runs: the demo writes, a display reads.
 type board struct {
-	cfg     Config
+	plan    plan
 	servers []*server
 	stack   string
 
@@ -40,6 +40,7 @@ type view struct {
 	elapsed  time.Duration
 	sent     int64
 	errors   int64
+	failed   int64 // as the scenario wants it
 	inFlight int64
 	p50, p99 time.Duration
 	rows     []row
@@ -48,8 +49,8 @@ type view struct {
 
 // A row is one endpoint in a view.
 type row struct {
-	most     time.Duration
-	answers  uint64
+	label    string
+	answers  int64
 	share    float64
 	p50, p99 time.Duration
 	inFlight int64
@@ -67,16 +68,18 @@ func (b *board) view(now time.Time) view {
 	v.started = m.started
 	v.elapsed = now.Sub(m.started)
 	v.errors = m.errors.Load()
-	answers := m.latency.Count()
+	v.failed = m.failed.Load()
+	answers := m.answers()
 	v.sent = m.sent.Load()
-	v.inFlight = max(v.sent-v.errors-int64(answers), 0)
+	v.inFlight = max(v.sent-v.errors-answers, 0)
 	v.p50, _ = m.latency.Quantile(0.5)
 	v.p99, _ = m.latency.Quantile(0.99)
 	for i, s := range b.servers {
-		r := row{most: s.most, answers: m.endpoints[i].Count(), inFlight: s.inFlight.Load()}
-		r.share = float64(r.answers) / float64(max(answers, 1))
-		r.p50, _ = m.endpoints[i].Quantile(0.5)
-		r.p99, _ = m.endpoints[i].Quantile(0.99)
+		e := &m.endpoints[i]
+		r := row{label: s.Label, answers: e.answered.Load(), inFlight: s.inFlight.Load()}
+		r.share = share(r.answers, answers)
+		r.p50, _ = e.latency.Quantile(0.5)
+		r.p99, _ = e.latency.Quantile(0.99)
 		v.rows = append(v.rows, r)
 	}
 	return v

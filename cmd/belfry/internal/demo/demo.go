@@ -1,5 +1,5 @@
-// Package demo shows what a load metric is worth: ten servers of very different speed, the same open load for each of three
-// metrics, and a table that compares them.
+// Package demo shows what a load metric is worth: real servers of which some are slower, or have trouble, the same open load for
+// each of four metrics, and a table that compares them, also with what the lab says of the same servers.
 //
 // The load is open: when a request is due does not depend on how fast earlier ones were answered, and its latency counts from
 // when it was due. A closed loop would send less to whoever is slow, and so hide the slowness it is to measure
@@ -44,9 +44,13 @@ func Run(cfg Config, out Output) int {
 	pressed := newInterrupt(context.Background())
 	defer pressed.abort()
 	defer pressed.onSignals()()
-	res, err := measure(cfg, out, pressed)
+	p, err := cfg.plan()
+	var res Result
 	if err == nil {
-		err = tell(cfg, out, res, pressed.stopped.Err() != nil)
+		res, err = measure(p, out, pressed)
+	}
+	if err == nil {
+		err = tell(p, out, res, pressed.stopped.Err() != nil)
 	}
 	switch {
 	case err != nil:
@@ -61,7 +65,7 @@ func Run(cfg Config, out Output) int {
 }
 
 // tell writes the result to Stdout and the first error of each policy to Stderr.
-func tell(cfg Config, out Output, res Result, interrupted bool) error {
+func tell(of plan, out Output, res Result, interrupted bool) error {
 	for _, p := range res.Policies {
 		if p.Errors > 0 {
 			fmt.Fprintf(out.Stderr, "belfry demo: %s: %d of %d requests failed; the first: %v\n", p.Name, p.Errors, p.Requests, p.firstError)
@@ -74,58 +78,77 @@ func tell(cfg Config, out Output, res Result, interrupted bool) error {
 	if out.drawable(out.Stdout) {
 		st = colourful()
 	}
-	_, err := lipgloss.Fprint(out.Stdout, comparison(cfg, res.Policies, interrupted, st))
+	_, err := lipgloss.Fprint(out.Stdout, conclusion(of, res.Policies, interrupted, st))
 	return err
 }
 
-// measure runs the policies one after the other, with a display that watches.
-func measure(cfg Config, out Output, pressed *interrupt) (Result, error) {
-	servers, err := startServers(cfg.Seed)
+// measure runs the policies one after the other, with a display that watches, and asks the lab.
+func measure(of plan, out Output, pressed *interrupt) (Result, error) {
+	servers, err := startServers(of)
 	if err != nil {
 		return Result{}, err
 	}
 	defer stopServers(servers)
-	b := &board{cfg: cfg, servers: servers, stack: describe(cfg)}
+	b := &board{plan: of, servers: servers, stack: describe(of)}
 	defer out.display(b, pressed.press)()
 
-	var res Result
+	res := Result{Scenario: of.Name}
 	for _, p := range policies {
 		if pressed.stopped.Err() != nil {
 			break
 		}
-		one, err := runPolicy(cfg, p, b, pressed)
+		one, err := runPolicy(of, p, b, pressed)
 		if err != nil {
 			return Result{}, fmt.Errorf("%s: %w", p.name, err)
 		}
 		if one.Requests > 0 {
+			one.Lab = p.simulate(of)
 			res.Policies = append(res.Policies, one)
 		}
 	}
 	return res, nil
 }
 
+// The lab takes the means over labSeeds runs, of no more requests in all than take it a second or two.
+const (
+	labSeeds    = 5
+	labRequests = 1_000_000
+)
+
+// simulate runs p in virtual time.
+func (p policy) simulate(of plan) *LabResult {
+	if float64(of.Rate)*of.Run.Seconds()*labSeeds > labRequests {
+		return nil
+	}
+	f := of.Simulate(p.load, labSeeds)
+	ms := func(v float64) Milliseconds { return milliseconds(time.Duration(v * float64(time.Millisecond))) }
+	return &LabResult{ms(f.P50), ms(f.P99), Figures{OddShare: f.OddShare, Stuck: f.Stuck, Failed: f.Failed}}
+}
+
 // runPolicy sends the load through p, with connections of its own.
-func runPolicy(cfg Config, p policy, b *board, pressed *interrupt) (PolicyResult, error) {
-	client, shut, err := p.client(b.servers, cfg)
+func runPolicy(of plan, p policy, b *board, pressed *interrupt) (PolicyResult, error) {
+	t := newTrial()
+	client, shut, err := p.client(b.servers, of, t)
 	if err != nil {
 		return PolicyResult{}, err
 	}
 	defer shut()
 	runtime.GC() // Each policy begins with the same heap, so that none pays for another's garbage.
-	m := newMeasurement(p.name)
+	start := t.begin(b.servers)
+	m := newMeasurement(p.name, of.Demo, start)
 	b.begin(m)
-	send(pressed.stopped, cfg, func(n uint64, due time.Time) {
+	send(pressed.stopped, of, start, func(n uint64, due time.Time) {
 		m.began(due)
-		server, err := ask(pressed.aborted, client, n)
+		server, err := ask(pressed.aborted, client, n, len(b.servers))
 		m.ended(due, server, err, pressed.aborted.Err() != nil)
-	})
+	}, func() { close(t.sent) })
 	res := m.result()
 	b.end(res)
 	return res, nil
 }
 
-// ask sends request n, and returns the number of the server that answered.
-func ask(ctx context.Context, client http.RoundTripper, n uint64) (int, error) {
+// ask sends request n to one of so many servers, and returns the number of the one that answered, also if that is a *meantError.
+func ask(ctx context.Context, client http.RoundTripper, n uint64, servers int) (int, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://demo/"+strconv.FormatUint(n, 10), http.NoBody)
 	if err != nil {
 		return 0, err
@@ -138,12 +161,14 @@ func ask(ctx context.Context, client http.RoundTripper, n uint64) (int, error) {
 	if _, err := io.Copy(io.Discard, res.Body); err != nil {
 		return 0, err
 	}
-	if res.StatusCode != http.StatusOK {
-		return 0, errors.New("answered " + res.Status)
-	}
 	server, err := strconv.Atoi(res.Header.Get(serverHeader))
-	if err != nil || server < 0 || server >= len(spread) {
+	switch {
+	case (err != nil || server < 0 || server >= servers) && res.StatusCode == http.StatusOK:
 		return 0, errors.New("answered by a server that is not the demo's")
+	case err == nil && res.StatusCode == http.StatusInternalServerError:
+		return server, &meantError{res.Status}
+	case res.StatusCode != http.StatusOK:
+		return 0, errors.New("answered " + res.Status)
 	}
 	return server, nil
 }

@@ -99,7 +99,7 @@ func (s *screen) draw(v view, rate float64) string {
 }
 
 func (s *screen) phase(v view) string {
-	left := s.board.cfg.Duration - v.elapsed
+	left := s.board.plan.Run - v.elapsed
 	switch {
 	case s.stopping:
 		return "stopping: waiting for the last answers"
@@ -114,11 +114,11 @@ func (s *screen) rows(v view) [][]string {
 	var rows [][]string
 	for _, r := range v.rows {
 		p50, p99 := "–", "–"
-		if r.answers > 0 {
+		if r.p99 > 0 {
 			p50, p99 = duration(r.p50), duration(r.p99)
 		}
 		rows = append(rows, []string{
-			upTo(r.most), fmt.Sprintf("%9s", humanize.Comma(int64(r.answers))), fmt.Sprintf("%7s", percent(r.share)),
+			r.label, fmt.Sprintf("%9s", humanize.Comma(r.answers)), fmt.Sprintf("%7s", percent(r.share)),
 			fmt.Sprintf("%9s", p50), fmt.Sprintf("%9s", p99), fmt.Sprint(r.inFlight),
 			bar(r.share, s.width-tableWidth),
 		})

@@ -8,11 +8,18 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfry-go/belfry/cmd/belfry/internal/lab"
 )
 
-func times(cfg Config) []time.Duration {
+// sending is a plan of which only the load matters.
+func sending(run time.Duration, rate int, seed uint64) plan {
+	return plan{Demo: lab.Demo{Run: run, Rate: rate}, seed: seed}
+}
+
+func times(p plan) []time.Duration {
 	var all []time.Duration
-	for n, due := range arrivals(cfg) {
+	for n, due := range arrivals(p) {
 		if n != uint64(len(all)) {
 			panic("requests are not numbered in order")
 		}
@@ -22,13 +29,13 @@ func times(cfg Config) []time.Duration {
 }
 
 func TestArrivalsAreAPoissonProcessOfTheRate(t *testing.T) {
-	cfg := Config{Duration: 100 * time.Second, Rate: 1000, Seed: 1}
-	all := times(cfg)
+	p := sending(100*time.Second, 1000, 1)
+	all := times(p)
 	// The number of arrivals has a standard deviation of √100 000 = 316.
 	if n := len(all); n < 98_500 || n > 101_500 {
 		t.Errorf("%d arrivals in 100 s at 1000/s", n)
 	}
-	if !slices.IsSorted(all) || all[0] < 0 || all[len(all)-1] >= cfg.Duration {
+	if !slices.IsSorted(all) || all[0] < 0 || all[len(all)-1] >= p.Run {
 		t.Errorf("arrivals from %v to %v are out of order or of the period", all[0], all[len(all)-1])
 	}
 	// Gaps of a Poisson process are spread as wide as they are long.
@@ -46,24 +53,25 @@ func TestArrivalsAreAPoissonProcessOfTheRate(t *testing.T) {
 }
 
 func TestArrivalsDependOnTheSeedAlone(t *testing.T) {
-	cfg := Config{Duration: time.Second, Rate: 1000, Seed: 7}
-	first := times(cfg)
-	if !slices.Equal(first, times(cfg)) {
+	p := sending(time.Second, 1000, 7)
+	first := times(p)
+	if !slices.Equal(first, times(p)) {
 		t.Error("the same seed gives other times")
 	}
-	cfg.Seed++
-	if slices.Equal(first, times(cfg)) {
+	p.seed++
+	if slices.Equal(first, times(p)) {
 		t.Error("another seed gives the same times")
 	}
 }
 
 func TestSendIsOpenAndTellsWhenARequestWasDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := Config{Duration: time.Second, Rate: 100, Seed: 3}
+		p := sending(time.Second, 100, 3)
 		start := time.Now()
 		var mu sync.Mutex
 		var due []time.Duration
-		send(t.Context(), cfg, func(_ uint64, at time.Time) {
+		sent := time.Duration(0)
+		send(t.Context(), p, start, func(_ uint64, at time.Time) {
 			if now := time.Now(); !now.Equal(at) {
 				t.Errorf("due at %v, sent at %v", at, now)
 			}
@@ -71,10 +79,13 @@ func TestSendIsOpenAndTellsWhenARequestWasDue(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			due = append(due, at.Sub(start))
-		})
+		}, func() { sent = time.Since(start) })
 		slices.Sort(due)
-		if want := times(cfg); !slices.Equal(due, want) {
+		if want := times(p); !slices.Equal(due, want) {
 			t.Errorf("sent %d requests, want %d, at the times of the seed", len(due), len(want))
+		}
+		if sent != time.Second {
+			t.Errorf("told after %v that all is sent, want 1 s", sent)
 		}
 		if took := time.Since(start); took < 10*time.Second {
 			t.Errorf("did not wait for what was in flight: returned after %v", took)
@@ -101,8 +112,9 @@ func TestSendStops(t *testing.T) {
 		time.AfterFunc(100*time.Millisecond, cancel)
 		start := time.Now()
 		sent := 0
-		send(stop, Config{Duration: time.Hour, Rate: 1, Seed: 1}, func(uint64, time.Time) { sent++ })
-		if took := time.Since(start); took != 100*time.Millisecond {
+		told := false
+		send(stop, sending(time.Hour, 1, 1), start, func(uint64, time.Time) { sent++ }, func() { told = true })
+		if took := time.Since(start); took != 100*time.Millisecond || !told {
 			t.Errorf("stopped after %v", took)
 		}
 		stopped, halt := context.WithCancel(t.Context())

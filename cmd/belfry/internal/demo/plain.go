@@ -57,6 +57,9 @@ func progressLine(v view, rate float64) string {
 func counts(v view, rate float64) string {
 	line := fmt.Sprintf("%s requests, %s/s, p50 %s, p99 %s, %d in flight",
 		humanize.Comma(v.sent), humanize.Comma(int64(rate)), duration(v.p50), duration(v.p99), v.inFlight)
+	if v.failed > 0 {
+		line += fmt.Sprintf(", %s failed", humanize.Comma(v.failed))
+	}
 	if v.errors > 0 {
 		line += fmt.Sprintf(", %s errors", humanize.Comma(v.errors))
 	}
@@ -65,9 +68,9 @@ func counts(v view, rate float64) string {
 
 // intro says what is about to happen, in lines for any terminal.
 func intro(b *board) string {
-	text := fmt.Sprintf("%d HTTP servers on loopback. Each answer takes a random time: up to 1 ms at the fastest server, up to 1 s at the "+
-		"slowest. The same %s requests/s go to them three times, for %v each, through the same stack; what differs is how it "+
-		"tells which of two servers is less busy.", len(b.servers), humanize.Comma(int64(b.cfg.Rate)), b.cfg.Duration)
+	text := fmt.Sprintf("%d HTTP servers on loopback: %s. The same %s requests/s go to them %d times, for %v each, through the same stack; "+
+		"what differs is how it tells which of two servers is less busy.",
+		len(b.servers), b.plan.About, humanize.Comma(int64(b.plan.Rate)), len(policies), b.plan.Run)
 	return lipgloss.Wrap(text, textWidth, "") + "\n\n" + lipgloss.Wrap(b.stack, textWidth, "") + "\n\n"
 }
 
@@ -76,5 +79,9 @@ const textWidth = 80
 
 // summary is a finished policy in one line.
 func summary(p PolicyResult) string {
-	return fmt.Sprintf("%s requests, p50 %s, p99 %s, %s errors", humanize.Comma(p.Requests), optional(p.P50), optional(p.P99), humanize.Comma(p.Errors))
+	line := fmt.Sprintf("%s requests, p50 %s, p99 %s", humanize.Comma(p.Requests), optional(p.P50), optional(p.P99))
+	if p.Failed > 0 {
+		line += fmt.Sprintf(", %s failed", humanize.Comma(int64(p.Failed)))
+	}
+	return line + fmt.Sprintf(", %s errors", humanize.Comma(p.Errors))
 }

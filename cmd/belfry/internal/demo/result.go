@@ -19,6 +19,7 @@ func milliseconds(d time.Duration) Milliseconds {
 
 // A Result is what the demo found, in the form of --json.
 type Result struct {
+	Scenario string         `json:"scenario"`
 	Policies []PolicyResult `json:"policies"`
 }
 
@@ -32,20 +33,41 @@ type PolicyResult struct {
 	P90      *Milliseconds `json:"p90_ms"`
 	P99      *Milliseconds `json:"p99_ms"`
 	P999     *Milliseconds `json:"p999_ms"`
-	// Endpoints are in the order of their latency.
+	Figures
+	// Lab is what the same scenario gives in virtual time; nil if that would take long.
+	Lab *LabResult `json:"lab"`
+	// Endpoints are all servers, the odd ones last.
 	Endpoints []EndpointResult `json:"endpoints"`
 
 	firstError error
 	late       time.Duration // 99 % of the requests were sent within this time after they were due
 }
 
-// An EndpointResult is the part of the answers that came from one server.
+// Figures are what a scenario is about.
+type Figures struct {
+	// OddShare is which part of the requests went to the odd servers, among those that were due when it matters.
+	OddShare float64 `json:"odd_share"`
+	// Stuck is how many were answered after more than half a second, Failed how many got the failure that the scenario has
+	// for them. In the lab they are means over several seeds.
+	Stuck  float64 `json:"stuck"`
+	Failed float64 `json:"failed"`
+}
+
+// A LabResult is the means over several seeds.
+type LabResult struct {
+	P50 Milliseconds `json:"p50_ms"`
+	P99 Milliseconds `json:"p99_ms"`
+	Figures
+}
+
+// An EndpointResult is the part of the answers that came from one server. MaxLatency is how long it takes at most while all is well.
 type EndpointResult struct {
+	Label      string       `json:"label"`
 	MaxLatency Milliseconds `json:"max_latency_ms"`
 	Share      float64      `json:"share"`
 }
 
-// Failed reports whether any request got no good answer.
+// Failed reports whether anything went wrong that was not to.
 func (r Result) Failed() bool {
 	for _, p := range r.Policies {
 		if p.Errors > 0 {

@@ -11,35 +11,36 @@ import (
 	"strconv"
 	"sync/atomic"
 	"time"
-)
 
-// spread is the most that each server takes for a request, the spread of the demo that comes with tower: each
-// answer takes a uniformly random part of it.
-var spread = [...]time.Duration{
-	1 * time.Millisecond, 5 * time.Millisecond,
-	10 * time.Millisecond, 10 * time.Millisecond, 10 * time.Millisecond,
-	100 * time.Millisecond, 100 * time.Millisecond, 100 * time.Millisecond,
-	500 * time.Millisecond, 1000 * time.Millisecond,
-}
+	"github.com/belfry-go/belfry/cmd/belfry/internal/lab"
+	"github.com/belfry-go/belfry/load"
+)
 
 // serverHeader tells in an answer which server gave it.
 const serverHeader = "Demo-Server"
 
 // A server is one endpoint: a real HTTP server on the loopback interface.
 type server struct {
-	number   int
-	most     time.Duration
-	seed     uint64
-	inFlight atomic.Int64
-	url      string
-	http     *http.Server
+	lab.DemoServer
+	number, of int
+	seed       uint64
+	inFlight   atomic.Int64
+	url        string
+	http       *http.Server
+	visit      atomic.Pointer[visit] // nil before the first trial
 }
 
-// startServers starts one server for each latency of the spread.
-func startServers(seed uint64) ([]*server, error) {
+// A visit is a server's part in a trial.
+type visit struct {
+	*trial
+	lost atomic.Bool // the request that is to be, is
+}
+
+// startServers starts those of p.
+func startServers(p plan) ([]*server, error) {
 	var all []*server
-	for i, most := range spread {
-		s, err := startServer(i, most, seed)
+	for i := range p.Servers {
+		s, err := startServer(p, i)
 		if err != nil {
 			stopServers(all)
 			return nil, fmt.Errorf("start the demo's servers: %w", err)
@@ -49,15 +50,20 @@ func startServers(seed uint64) ([]*server, error) {
 	return all, nil
 }
 
-func startServer(number int, most time.Duration, seed uint64) (*server, error) {
+func startServer(p plan, number int) (*server, error) {
 	listener, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
 	}
-	s := &server{number: number, most: most, seed: seed, url: "http://" + listener.Addr().String()}
+	s := newServer(p, number)
+	s.url = "http://" + listener.Addr().String()
 	s.http = &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
 	go func() { _ = s.http.Serve(listener) }() // Should it end early, requests fail and are counted so.
 	return s, nil
+}
+
+func newServer(p plan, number int) *server {
+	return &server{DemoServer: p.Servers[number], number: number, of: len(p.Servers), seed: p.seed}
 }
 
 func stopServers(all []*server) {
@@ -66,29 +72,59 @@ func stopServers(all []*server) {
 	}
 }
 
+// enter makes t the trial that the server is in. No request is in flight then.
+func (s *server) enter(t *trial) { s.visit.Store(&visit{trial: t}) }
+
+// joins is how long after the beginning of a trial clients hear of the server.
+func (s *server) joins() time.Duration {
+	if s.Here == nil {
+		return 0
+	}
+	return time.Duration(s.Here[0].From) * time.Microsecond
+}
+
 // ServeHTTP answers the request whose number is the path, after its latency here.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n, err := strconv.ParseUint(r.URL.Path[1:], 10, 64)
-	if err != nil {
+	visit := s.visit.Load()
+	if err != nil || visit == nil {
 		http.NotFound(w, r)
 		return
 	}
 	s.inFlight.Add(1)
 	defer s.inFlight.Add(-1)
-	timer := time.NewTimer(s.latency(n))
+	now := time.Since(visit.start)
+	latency, class := s.answer(n, now)
+	if s.loses(visit, now) {
+		select { // It comes back once nobody can be misled by it any more.
+		case <-visit.sent:
+		case <-r.Context().Done():
+		}
+	}
+	timer := time.NewTimer(latency)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		w.Header().Set(serverHeader, strconv.Itoa(s.number))
+		if class == load.Failure {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
 		_, _ = io.WriteString(w, "ok\n")
 	case <-r.Context().Done():
 	}
 }
 
-// latency is how long request n takes here. It depends on nothing else, so that a policy cannot be lucky: whichever one
-// sends request n to this server, it takes the same time.
-func (s *server) latency(n uint64) time.Duration {
+// loses reports whether a request that comes now is the one that does not come back.
+func (s *server) loses(v *visit, now time.Duration) bool {
+	return len(s.Lost) > 0 && s.Lost[0].Has(now.Microseconds()) && v.lost.CompareAndSwap(false, true)
+}
+
+// answer returns how long request n takes here if it comes now, and how it ends. What is by chance depends on nothing else, so
+// that a policy cannot be lucky: whichever one sends request n to this server, it takes the same time.
+func (s *server) answer(n uint64, now time.Duration) (time.Duration, load.Class) {
 	var random rand.PCG
-	random.Seed(s.seed, n*uint64(len(spread))+uint64(s.number))
-	return time.Duration(float64(s.most) * rand.New(&random).Float64())
+	random.Seed(s.seed, n*uint64(s.of)+uint64(s.number))
+	at, class := s.Answer(now.Microseconds(), rand.New(&random))
+	return time.Duration(at)*time.Microsecond - now.Truncate(time.Microsecond), class
 }

@@ -2,12 +2,16 @@ package demo
 
 import (
 	"fmt"
+	"math"
+	"slices"
 	"strings"
 	"time"
 
 	"charm.land/lipgloss/v2"
 	"charm.land/lipgloss/v2/table"
 	"github.com/dustin/go-humanize"
+
+	"github.com/belfry-go/belfry/cmd/belfry/internal/lab"
 )
 
 // nameWidth is that of the longest policy's name.
@@ -25,9 +29,9 @@ func colourful() styles {
 	}
 }
 
-// comparison is the table at the end: a column for each policy, and a row for each number and each endpoint, which fits any
+// conclusion is the table at the end: a column for each policy, and a row for each number and each endpoint, which fits any
 // terminal however many endpoints there are.
-func comparison(cfg Config, policies []PolicyResult, interrupted bool, st styles) string {
+func conclusion(of plan, policies []PolicyResult, interrupted bool, st styles) string {
 	if len(policies) == 0 {
 		return "Nothing was measured.\n"
 	}
@@ -35,31 +39,38 @@ func comparison(cfg Config, policies []PolicyResult, interrupted bool, st styles
 	for _, p := range policies {
 		headers = append(headers, p.Name)
 	}
-	rows := append(numberRows(policies), shareRows(policies)...)
+	rows := slices.Concat(numberRows(policies), matterRows(of, policies))
+	if of.Name == lab.DefaultDemo {
+		rows = append(rows, shareRows(of, policies)...)
+	}
 	t := grid(st, headers, rows)
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s\n", st.title.Render("Latency from the moment a request was due"))
-	fmt.Fprintf(&b, "%s requests/s for %v each, seed %d", humanize.Comma(int64(cfg.Rate)), cfg.Duration, cfg.Seed)
+	fmt.Fprintf(&b, "scenario %s, %s requests/s for %v each, seed %d", of.Name, humanize.Comma(int64(of.Rate)), of.Run, of.seed)
 	if interrupted {
 		b.WriteString(", but interrupted")
 	}
 	b.WriteString("\n\n")
 	b.WriteString(tidy(t.Render()))
-	b.WriteString(verdict(policies))
+	b.WriteString(verdict(of, policies))
 	b.WriteString(warning(policies))
 	return b.String()
 }
 
 func numberRows(policies []PolicyResult) [][]string {
-	names := []string{"requests", "errors", "p50", "p90", "p99", "p99.9"}
+	names := []string{"requests", "errors", "p50", "p90", "p99", inLab, "p99.9"}
 	rows := make([][]string, len(names))
 	for i, name := range names {
 		rows[i] = []string{name}
 	}
 	for _, p := range policies {
+		labP99 := "–"
+		if p.Lab != nil {
+			labP99 = optional(&p.Lab.P99)
+		}
 		for i, cell := range []string{
 			humanize.Comma(p.Requests), humanize.Comma(p.Errors),
-			optional(p.P50), optional(p.P90), optional(p.P99), optional(p.P999),
+			optional(p.P50), optional(p.P90), optional(p.P99), labP99, optional(p.P999),
 		} {
 			rows[i] = append(rows[i], cell)
 		}
@@ -67,11 +78,39 @@ func numberRows(policies []PolicyResult) [][]string {
 	return rows
 }
 
-func shareRows(policies []PolicyResult) [][]string {
+// inLab begins the rows that say what the lab has for the figures above.
+const inLab = "  in the lab"
+
+// matterRows are what the scenario is about, each figure above what the lab says.
+func matterRows(of plan, policies []PolicyResult) [][]string {
+	rows := [][]string{make([]string, len(policies)+1)}
+	add := func(name string, cell func(Figures) string) {
+		here, there := []string{name}, []string{inLab}
+		for _, p := range policies {
+			here = append(here, cell(p.Figures))
+			if p.Lab == nil {
+				there = append(there, "–")
+				continue
+			}
+			there = append(there, cell(p.Lab.Figures))
+		}
+		rows = append(rows, here, there)
+	}
+	add(of.OddName, func(f Figures) string { return percent(f.OddShare) })
+	switch of.Judged {
+	case lab.Stuck:
+		add("over 500 ms", func(f Figures) string { return count(f.Stuck) })
+	case lab.Failed:
+		add("failed", func(f Figures) string { return count(f.Failed) })
+	}
+	return rows
+}
+
+func shareRows(of plan, policies []PolicyResult) [][]string {
 	rows := [][]string{make([]string, len(policies)+1), make([]string, len(policies)+1)}
 	rows[1][0] = "answered by"
-	for i, most := range spread {
-		cells := []string{"  " + upTo(most)}
+	for i, s := range of.Servers {
+		cells := []string{"  " + s.Label}
 		for _, p := range policies {
 			cells = append(cells, percent(p.Endpoints[i].Share))
 		}
@@ -80,10 +119,24 @@ func shareRows(policies []PolicyResult) [][]string {
 	return rows
 }
 
-// verdict compares the first policy with the last in words, where both have a 99th percentile.
-func verdict(policies []PolicyResult) string {
+// verdict compares the first policy with the last in words.
+func verdict(of plan, policies []PolicyResult) string {
 	first, last := policies[0], policies[len(policies)-1]
-	if len(policies) < 2 || first.P99 == nil || last.P99 == nil || *last.P99 <= 0 {
+	if len(policies) < 2 {
+		return ""
+	}
+	between := func(what string, figure func(Figures) string) string {
+		return fmt.Sprintf("\n%s: %s under %s, %s under %s.\n", what, figure(first.Figures), first.Name, figure(last.Figures), last.Name)
+	}
+	switch of.Judged {
+	case lab.Stuck:
+		return between("Requests over 500 ms", func(f Figures) string { return count(f.Stuck) })
+	case lab.Failed:
+		return between("Failed requests", func(f Figures) string { return count(f.Failed) })
+	case lab.Kept:
+		return between("Share of the "+of.OddName, func(f Figures) string { return percent(f.OddShare) })
+	}
+	if first.P99 == nil || last.P99 == nil || *last.P99 <= 0 {
 		return ""
 	}
 	return fmt.Sprintf("\np99 under %s is %.1f times that under %s.\n", first.Name, float64(*first.P99 / *last.P99), last.Name)
@@ -142,8 +195,13 @@ func tidy(text string) string {
 	return b.String()
 }
 
-// upTo names a server by its latency.
-func upTo(most time.Duration) string { return fmt.Sprintf("up to %4d ms", most.Milliseconds()) }
+// count writes a number of requests, which is whole but for means.
+func count(n float64) string {
+	if n == math.Trunc(n) {
+		return humanize.Comma(int64(n))
+	}
+	return humanize.FormatFloat("#,###.#", n)
+}
 
 func percent(share float64) string { return fmt.Sprintf("%.1f %%", share*100) }
 

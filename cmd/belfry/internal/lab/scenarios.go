@@ -14,7 +14,7 @@ func Scenarios() []Scenario {
 		slowMiddle(), tower76(), fastFail(),
 		fleetEqual(), fleetHalf(), fleetTenth(),
 		hang(), oneStuck(), streams(),
-		coldStart(), flapping(), rollingRestart(), outage(), yourOwn(),
+		coldStart(), flapping(), rollingRestart(), outage(), yourOwn(), demo(),
 	}
 }
 

@@ -45,6 +45,7 @@ func policies(decay time.Duration) []Policy {
 		{Name: "in-flight-replacement", About: "the same, but the two may be one", metric: always(load.Pending{}), choose: betterReplaced},
 		{Name: "peak-ewma", About: "of two, the lower Peak EWMA, as Finagle and tower define it", metric: always(Classic{Decay: classicDecay}), choose: better, decays: true, decay: decay},
 		{Name: "peak-ewma-penalty", About: "the same, where a failure counts as 5 s, as in linkerd", metric: always(Classic{Decay: classicDecay, Penalty: 5 * time.Second}), choose: better, decays: true, decay: decay},
+		{Name: "peak-ewma-evidence", About: "the same, as package load has it: what is in flight and how calls end counts, too", metric: always(load.PeakEWMA{Decay: decay}), choose: better, decays: true, decay: decay},
 		{Name: "p2c-oracle", About: "of two, that with fewer requests of all clients", metric: oracleMetric, choose: better},
 		{Name: "jsq-oracle", About: "of all, that with the fewest requests of all clients", metric: always(load.Constant(nil)), choose: shortest},
 		{Name: Default, About: "what belfry does", metric: always(DefaultMetric(decay)), choose: better, decays: true, decay: decay},

@@ -24,7 +24,8 @@ type Server struct {
 // A Span is the time from From until before Until.
 type Span struct{ From, Until int64 }
 
-func (s Span) has(now int64) bool { return s.From <= now && now < s.Until }
+// Has reports whether now is within s.
+func (s Span) Has(now int64) bool { return s.From <= now && now < s.Until }
 
 // A Window is a time when a server is not well.
 type Window struct {
@@ -62,19 +63,25 @@ func (s *server) serve(now int64, random *rand.Rand) (at int64, class load.Class
 }
 
 func (s *server) loses(now int64) bool {
-	if len(s.Lost) == 0 || !s.Lost[0].has(now) {
+	if len(s.Lost) == 0 || !s.Lost[0].Has(now) {
 		return false
 	}
 	s.Lost = s.Lost[1:]
 	return true
 }
 
+// Answer returns when a request is over that comes now, and how, if nothing is lost and there is no queue.
+func (s *Server) Answer(now int64, random *rand.Rand) (at int64, class load.Class) {
+	took, class := s.work(now, random)
+	return s.delayed(now, now+took), class
+}
+
 // work returns how long a request takes that is begun now, and how it ends.
-func (s *server) work(now int64, random *rand.Rand) (took int64, class load.Class) {
+func (s *Server) work(now int64, random *rand.Rand) (took int64, class load.Class) {
 	latency := s.Latency(random)
 	for i := range s.Windows {
 		w := &s.Windows[i]
-		if !w.has(now) || w.Hangs {
+		if !w.Has(now) || w.Hangs {
 			continue
 		}
 		if w.Fails > 0 && (w.Fails >= 1 || random.Float64() < w.Fails) {
@@ -89,7 +96,7 @@ func (s *server) work(now int64, random *rand.Rand) (took int64, class load.Clas
 }
 
 // delayed returns when work is over that would be at ends, if it did not stand still in between.
-func (s *server) delayed(begins, ends int64) int64 {
+func (s *Server) delayed(begins, ends int64) int64 {
 	for i := range s.Windows {
 		w := &s.Windows[i]
 		if w.Hangs && begins < w.Until && ends > w.From {

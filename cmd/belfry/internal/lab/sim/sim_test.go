@@ -252,7 +252,7 @@ func TestServersComeAndGo(t *testing.T) {
 		for _, r := range Run(Config{Servers: servers, Clients: 2, Rate: 500, Horizon: 5 * Second, Policy: p, Seed: 1}) {
 			var want []int32
 			for i, s := range servers {
-				if slices.ContainsFunc(s.Here, func(h Span) bool { return h.has(r.At) }) {
+				if slices.ContainsFunc(s.Here, func(h Span) bool { return h.Has(r.At) }) {
 					want = append(want, int32(i))
 				}
 			}
