@@ -96,8 +96,12 @@ func (e *expected) judge(class Class, took float64) {
 func (e *expected) Cost(now int64, held int) float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	level := e.past.level(now, e.fleet.decay)
-	line := float64(max(held-e.lost(now, level), 0) + 1)
+	return e.cost(now, held, 0, e.past.level(now, e.fleet.decay))
+}
+
+// cost is Cost when an answer takes level, and others have so many requests at the endpoint. mu is held.
+func (e *expected) cost(now int64, held int, others, level float64) float64 {
+	line := float64(max(held-e.lost(now, level), 0)+1) + others
 	if e.trial.due {
 		return trialCost * min(level, e.past.norms.typical) * line
 	}

@@ -54,6 +54,9 @@ func (e *evidence) overtake() {
 // out is how many calls are out and not overtaken.
 func (e *evidence) out() int64 { return e.current.n + e.older.n }
 
+// all is how many calls have not come back, overtaken ones too.
+func (e *evidence) all() int64 { return e.out() + e.overtaken.n }
+
 // twiceAge is what they say an answer takes: twice their mean age, because a call seen at a random moment is on average
 // halfway through.
 func (e *evidence) twiceAge(now int64) float64 {

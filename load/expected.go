@@ -70,7 +70,9 @@ func (x Expected) Validate() error {
 }
 
 // Fleet begins a fleet in which nobody has answered yet.
-func (x Expected) Fleet() Fleet {
+func (x Expected) Fleet() Fleet { return x.fleet() }
+
+func (x Expected) fleet() *expectedFleet {
 	f := &expectedFleet{
 		decay:     decayOver(orElse(x.Decay, 10*time.Second)),
 		slowStart: micros(orElse(x.SlowStart, 10*time.Second)),

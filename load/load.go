@@ -1,6 +1,7 @@
-// Package load turns "how busy is this endpoint" into a number: its cost. Smaller is better. Four metrics ship:
-// [Expected], by the time to a success and what is in flight, the default of package balance; [PeakEWMA], by the
-// peaks of latency; [Pending], by what is in flight alone; and [Constant].
+// Package load turns "how busy is this endpoint" into a number: its cost. Smaller is better. Six metrics ship:
+// [Expected], by the time to a success and what is in flight, the default of package balance; [Reported], by that and what servers say
+// of their load; [Probing], by that and what some are asked; [PeakEWMA], by the peaks of latency; [Pending], by what is in flight alone;
+// and [Constant]. A [Gauge] is what a server knows of its load.
 //
 // Everything here is a function of its arguments. Time is one of them, in microseconds since the balancer began; nothing
 // reads a clock, starts a goroutine or keeps a request, so a simulation can drive the same code as a balancer.

@@ -9,7 +9,7 @@ import (
 )
 
 func TestAllocs(t *testing.T) {
-	for _, metric := range []load.Metric{load.Expected{}, load.PeakEWMA{}, load.Pending{}, load.Constant(nil)} {
+	for _, metric := range []load.Metric{load.Expected{}, load.Reported{}, load.Probing{}, load.PeakEWMA{}, load.Pending{}, load.Constant(nil)} {
 		ep := metric.Fleet().Join("key", 0)
 		now := int64(0)
 		got := testing.AllocsPerRun(100, func() {
