@@ -14,7 +14,8 @@
 // [belfry.ErrClosed] is out until the source names it again.
 //
 // Endpoints that breakers, health checks and the like have ejected through the guard rail (package eject) are not asked. When
-// no other is left to hope for, they are asked all the same, in an order of their own; Stats count how often.
+// no other is left to hope for, they are asked all the same, in an order of their own; Stats count how often. So is an endpoint that a failed response asks to leave alone for a while,
+// by its retry-after.
 //
 // The context of a waiting caller never reaches the endpoints, so that what one caller starts (a connection, a
 // probe) does not end with it. A caller that leaves gives up its place at once. Cancelling a call ends its context,
@@ -168,9 +169,12 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 		}
 	}()
 	res, err := ep.svc.Call(ctx, inner, req)
-	kind := b.sem.Judge(res, err).Kind
+	out := b.sem.Judge(res, err)
 	returned = true
-	b.answered(ep, mark, kind, err)
+	b.answered(ep, mark, out.Kind, err)
+	if out.RetryAfter > 0 {
+		b.leaveAlone(ep, out)
+	}
 	if err == nil && b.sem.Streams() {
 		return b.sem.Finish(res, err, func() { b.over(ep) }), nil
 	}

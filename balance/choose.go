@@ -77,6 +77,9 @@ func (b *Balancer[Req, Res]) ask(ctx context.Context, ep *endpoint[Req, Res]) (b
 		return belfry.Permit{}, err
 	}
 	granted = true
+	if ep.away.Load() {
+		b.returned(ep)
+	}
 	return ep.seal(inner), nil
 }
 

@@ -37,6 +37,9 @@ type Config struct {
 	// ZoneFactor is how many times what a call takes in another zone it may take in Zone. It matters to metrics of latency only. For these, one
 	// call in 64 goes to another zone in any case: else nobody would know. 0 means 2, else it is at least 1.
 	ZoneFactor float64
+	// MaxRetryAfter is how long an endpoint is left alone at most because a failed response has asked for it: as an HTTP server does that answers
+	// 429 or 503 with Retry-After. The guard rail may say that it has to stay in. 0 means 30 s; below 0 means that it is not asked about.
+	MaxRetryAfter time.Duration
 	// Rand draws the endpoints; it need not be safe for concurrent use. Nil means the runtime's own source.
 	Rand rand.Source
 	// OnEvent is told what happens to endpoints and their source, from several goroutines at once, and must
@@ -48,7 +51,9 @@ const (
 	defaultMaxWait    = 5 * time.Second
 	defaultMinBackoff = 100 * time.Millisecond
 	defaultMaxBackoff = 10 * time.Second
-	defaultZoneFactor = 2
+
+	defaultMaxRetryAfter = 30 * time.Second
+	defaultZoneFactor    = 2
 )
 
 // Validate says which field is out of range.
@@ -86,6 +91,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxBackoff == 0 {
 		c.MaxBackoff = max(defaultMaxBackoff, c.MinBackoff)
+	}
+	if c.MaxRetryAfter == 0 {
+		c.MaxRetryAfter = defaultMaxRetryAfter
 	}
 	return c
 }

@@ -32,7 +32,13 @@ func (p *panics) count(g eject.Grade) {
 
 // chooseIn is choose while endpoints are out: those are not asked, unless there is no other left to hope for.
 func (b *Balancer[Req, Res]) chooseIn(ask context.Context, s *set[Req, Res], tried *attempt.Set, at time.Time) (belfry.Permit, time.Duration, bool) {
-	out := func(i int) bool { return s.eps[i].guard.Grade(at) == eject.Out }
+	out := func(i int) bool {
+		if s.eps[i].guard.Grade(at) != eject.Out {
+			return false
+		}
+		s.eps[i].away.Store(true)
+		return true
+	}
 	first, second, missed := pick.BetterIn(b.now(), b.random, s.picks, tried, out, pick.Effort)
 	hurry := eagerness{}
 	for _, i := range [...]int{first, second} {
@@ -65,6 +71,22 @@ func (b *Balancer[Req, Res]) chooseIn(ask context.Context, s *set[Req, Res], tri
 	}
 	permit, ok := b.askAnyway(s, at)
 	return permit, hurry.pause, ok
+}
+
+// leaveAlone ejects ep for as long as its answer asks for, within bounds. Rejections are not answers: they are for those who acquire.
+func (b *Balancer[Req, Res]) leaveAlone(ep *endpoint[Req, Res], out belfry.Outcome) {
+	if out.Kind != belfry.Failure || b.cfg.MaxRetryAfter < 0 {
+		return
+	}
+	now := time.Now()
+	ep.guard.Eject(now, eject.Overload, now.Add(min(out.RetryAfter, b.cfg.MaxRetryAfter)))
+}
+
+// returned notes that ep was asked again after it was out: it starts slowly.
+func (b *Balancer[Req, Res]) returned(ep *endpoint[Req, Res]) {
+	if ep.guard.Grade(time.Now()) != eject.Out && ep.away.Swap(false) {
+		ep.load.Back(b.now())
+	}
 }
 
 // hope reports whether any endpoint is in that may have room some time.

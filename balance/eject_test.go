@@ -193,3 +193,71 @@ func (f full) Acquire(ctx context.Context) (belfry.Permit, error) {
 
 func (full) Call(_ context.Context, _ belfry.Permit, n int) (int, error) { return n, nil }
 func (full) Release(belfry.Permit)                                       {}
+
+// An endpoint that says it is overloaded gets nothing until then, within bounds.
+func TestRetryAfterSteers(t *testing.T) {
+	overloaded := func(after time.Duration, kind belfry.Kind) belfry.Semantics[int, int] {
+		return belfry.Semantics[int, int]{Classify: func(_ int, err error) belfry.Outcome {
+			if err != nil {
+				return belfry.Outcome{Kind: kind, RetryAfter: after}
+			}
+			return belfry.Outcome{}
+		}}
+	}
+	for _, c := range []struct {
+		name      string
+		asks, max time.Duration
+		kind      belfry.Kind
+		want      time.Duration
+	}{
+		{"as long as it asks for", 5 * time.Second, 0, belfry.Failure, 5 * time.Second},
+		{"half a minute at most", time.Hour, 0, belfry.Failure, 30 * time.Second},
+		{"or as long as one is told", time.Hour, time.Minute, belfry.Failure, time.Minute},
+		{"unless one is told not to", time.Hour, -1, belfry.Failure, 0},
+		{"a refusal is no answer", time.Hour, 0, belfry.Ignored, 0},
+	} {
+		bubble(t, c.name, func(t *testing.T) {
+			calls := map[string]int{}
+			w := &world{dial: func(_ context.Context, key, _ string) (service, error) {
+				return belfry.Of(func(_ context.Context, n int) (int, error) {
+					if calls[key]++; key == "a" {
+						return 0, errPatient
+					}
+					return n, nil
+				}), nil
+			}}
+			newWorldOf(t, w, balance.Config{Load: load.Constant(nil), MaxRetryAfter: c.max}, overloaded(c.asks, c.kind))
+			w.add("a", "b")
+			for calls["a"] == 0 {
+				w.sends(1)
+			}
+			if got := w.endpoint("a").Until; got != c.want {
+				t.Errorf("it is left alone for %v, want %v", got, c.want)
+			}
+			if c.want == 0 {
+				return
+			}
+			time.Sleep(c.want - 1)
+			if failed := w.sends(100); failed != 0 {
+				t.Errorf("%d of 100 went there", failed)
+			}
+			time.Sleep(1)
+			for calls["a"] == 1 {
+				w.sends(1)
+			}
+		})
+	}
+	bubble(t, "the last ones stay in", func(t *testing.T) {
+		w := &world{dial: func(context.Context, string, string) (service, error) {
+			return belfry.Of(func(context.Context, int) (int, error) { return 0, errPatient }), nil
+		}}
+		newWorldOf(t, w, balance.Config{}, overloaded(time.Minute, belfry.Failure))
+		w.add("a", "b", "c")
+		if failed := w.sends(300); failed != 300 {
+			t.Errorf("%d of 300 failed", failed)
+		}
+		if s := w.Stats(); s.Guard.Out != 1 || s.Guard.Refused[eject.Overload] == 0 || s.Panics != (balance.Panics{}) {
+			t.Errorf("%+v", s.Guard)
+		}
+	})
+}

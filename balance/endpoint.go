@@ -24,6 +24,7 @@ type endpoint[Req, Res any] struct {
 	load load.Endpoint
 
 	guard *eject.Endpoint // its part of the guard rail
+	away  atomic.Bool     // it was passed over because it is out
 
 	key, addr string
 	ctx       context.Context // of its driver
