@@ -15,7 +15,11 @@ export GO
 # More arguments for go test, e.g. TESTFLAGS='-run=Buffer -v'.
 TESTFLAGS ?=
 
-# make bench: which benchmarks, how often, for how long.
+# make bench: how many rounds, and for how long each benchmark runs in one.
+BENCH_ROUNDS ?= 9
+BENCH_TIME ?= 20ms
+
+# make bench-core: which benchmarks, how often, for how long.
 BENCH ?= .
 COUNT ?= 1
 BENCHTIME ?= 1s
@@ -33,7 +37,7 @@ GOLANGCI_LINT := $(BIN)/golangci-lint
 all: test check ## Everything CI does (default)
 
 .PHONY: check
-check: lint lint-test tidy standalone ## Everything CI does after the tests
+check: lint lint-test tidy standalone bench-smoke ## Everything CI does after the tests
 
 .PHONY: test
 test: ## Run all tests with the race detector, and those that count allocations or simulate without it
@@ -48,6 +52,7 @@ lint: tools ## Run golangci-lint and the checks of scripts/
 	scripts/check-allocs
 	scripts/cases --check
 	$(GOLANGCI_LINT) run $$($(GO) list -m -f '{{.Dir}}/...')
+	cd bench && GOWORK=off $(GOLANGCI_LINT) run
 
 .PHONY: lint-test
 lint-test: tools ## Prove that the checks and the import rules can fail
@@ -74,7 +79,17 @@ standalone: ## Build and vet every published module without go.work
 	done
 
 .PHONY: bench
-bench: ## Run the core's benchmarks with allocations (BENCH=regexp COUNT=n BENCHTIME=t)
+bench: ## Compare with peers, Rust's tower among them, and write docs/benchmarks.md (BENCH_ROUNDS=n BENCH_TIME=t)
+	tower=$$(scripts/build-tower) && cd bench && \
+	  GOWORK=off $(GO) run ./compare -rounds=$(BENCH_ROUNDS) -time=$(BENCH_TIME) -tower="$$tower"
+
+.PHONY: bench-smoke
+bench-smoke: ## Run the tests beside the peers, and count allocations against what is promised
+	cd bench && GOWORK=off $(GO) vet ./... && GOWORK=off $(GO) test -shuffle=on -timeout=2m ./...
+	cd bench && GOWORK=off $(GO) run ./compare -smoke
+
+.PHONY: bench-core
+bench-core: ## Run the core's own benchmarks with allocations (BENCH=regexp COUNT=n BENCHTIME=t)
 	$(GO) test -run='^$$' -bench='$(BENCH)' -benchmem -benchtime=$(BENCHTIME) -count=$(COUNT) -timeout=60m ./...
 
 .PHONY: fuzz

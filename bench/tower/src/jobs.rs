@@ -4,7 +4,7 @@ use crate::measure::Meter;
 use std::convert::Infallible;
 use std::future::{ready, Ready};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tower::balance::p2c::Balance;
 use tower::buffer::Buffer;
 use tower::discover::ServiceList;
@@ -32,13 +32,15 @@ async fn yields(n: u64) -> Result<u64, Infallible> {
     Ok(n)
 }
 
-/// Computes for a microsecond.
+/// Computes for about a microsecond, as the function of the same name on the other side does.
 async fn work(n: u64) -> Result<u64, Infallible> {
-    let start = Instant::now();
-    while start.elapsed() < Duration::from_micros(1) {
-        std::hint::spin_loop();
+    let mut x = n | 1;
+    for _ in 0..500 {
+        x ^= x << 13;
+        x ^= x >> 7;
+        x ^= x << 17;
     }
-    Ok(n)
+    Ok(x)
 }
 
 /// Up to three attempts, from a budget.
@@ -139,8 +141,8 @@ fn by_latency<S>(svc: S) -> PeakEwma<S> {
 fn balance(m: &Meter) {
     for n in [3, 10, 100, 1000] {
         let (pending, latency) = (
-            format!("Balance/pending/{n}"),
-            format!("Balance/latency/{n}"),
+            format!("Balance/pending-{n}"),
+            format!("Balance/latency-{n}"),
         );
         m.serial(&pending, || balance!(n, echo, by_pending));
         m.serial(&latency, || balance!(n, echo, by_latency));

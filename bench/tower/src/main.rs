@@ -1,8 +1,8 @@
 //! Measures tower, and prints lines like those of `go test -bench`, so that one program reads both.
 //!
-//!     tower-bench REGEX-FREE-PREFIX MILLISECONDS
+//!     tower-bench PREFIX MILLISECONDS
 //!
-//! runs the benchmarks whose name begins with the prefix, each for that long.
+//! runs the benchmarks whose name begins with PREFIX, each for that long.
 
 mod allocs;
 mod jobs;
@@ -13,9 +13,11 @@ static GLOBAL: allocs::Counting = allocs::Counting;
 
 fn main() {
     let args: Vec<String> = std::env::args().collect();
-    let (Some(prefix), Some(Ok(ms))) = (args.get(1), args.get(2).map(|ms| ms.parse())) else {
-        eprintln!("usage: tower-bench PREFIX MILLISECONDS");
-        std::process::exit(2);
-    };
-    jobs::run(&measure::Meter::new(prefix, ms));
+    match (args.get(1), args.get(2).and_then(|ms| ms.parse().ok())) {
+        (Some(prefix), Some(ms)) => jobs::run(&measure::Meter::new(prefix, ms)),
+        _ => {
+            eprintln!("usage: tower-bench PREFIX MILLISECONDS");
+            std::process::exit(2);
+        }
+    }
 }

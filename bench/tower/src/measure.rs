@@ -3,7 +3,6 @@
 use crate::allocs;
 use std::fmt::Debug;
 use std::future::Future;
-use std::hint::black_box;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
 use tower::{Service, ServiceExt};
@@ -112,7 +111,7 @@ where
 {
     for i in 0..n {
         let answer = svc.ready().await.unwrap().call(i).await.unwrap();
-        black_box(answer);
+        keep(answer);
     }
 }
 
@@ -143,4 +142,9 @@ where
         n += task.await.unwrap();
     }
     n
+}
+
+/// Makes the compiler believe that somebody looks at the answer.
+fn keep(answer: u64) {
+    unsafe { std::ptr::read_volatile(&answer) };
 }
