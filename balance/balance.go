@@ -7,6 +7,12 @@
 // that were tried before last. The power of two choices is due to Azar, Broder, Karlin and Upfal (1994) and to Mitzenmacher
 // (1996); choosing only among endpoints that are ready is how Rust's tower does it.
 //
+// Endpoints may differ in what their source says of them ([discover.Change]). Those of the lowest priority number are chosen first; where less than
+// 1/1.4 of them is ready, a part of the calls goes to the next, as in Envoy. Of these, those in Config.Zone are preferred, while they have
+// room and are not slow. Of these, a weight is drawn, with a chance that is exactly its share in the sum of all, and the better of two among the
+// endpoints that have it: so use few different weights. Who has no room gives way to the others, in the same order. A later attempt goes to
+// another zone and another host than those before, where there are any, even if that is not Config.Zone.
+//
 // A Balancer is ready when one of its endpoints is. While none is, callers wait, first come, first served, and every
 // endpoint that is not ready has one goroutine which waits for its room and hands it over to whoever is first. Config.MaxWait
 // bounds the wait while no endpoint is known, the context any other. An endpoint whose Acquire fails is not ready

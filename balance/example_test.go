@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/belfry-go/belfry"
@@ -85,4 +86,52 @@ func ExampleBalancer_Stats() {
 	}
 	replicas.Release(permit)
 	// Output: a:8080 reserved 1 in flight 0 cost 1
+}
+
+// Two in a hundred calls go to the new version. When the old one is lost, the new one and the other region do its work.
+func ExampleNew_weights() {
+	source, err := discover.Parse(context.Background(), []string{
+		"old:8080 weight=98 zone=eu-1",
+		"new:8080 weight=2 zone=eu-1",
+		"far:8080 zone=us-1 priority=1",
+	}, discover.Config{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	var mu sync.Mutex
+	calls := map[string]int{}
+	dial := func(_ context.Context, _, addr string) (belfry.Service[int, int], error) {
+		return belfry.Of(func(_ context.Context, n int) (int, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			calls[addr]++
+			return n, nil
+		}), nil
+	}
+	replicas, err := balance.New(source, dial, balance.Config{Load: load.Pending{}, Zone: "eu-1"})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer replicas.Close()
+	for replicas.Stats().Endpoints == nil || !allReady(replicas.Stats()) {
+		time.Sleep(time.Millisecond)
+	}
+	for n := range 10_000 {
+		if _, err := belfry.Do(context.Background(), replicas, n); err != nil {
+			fmt.Println(err)
+		}
+	}
+	fmt.Println(calls["new:8080"] > 100, calls["new:8080"] < 300, calls["far:8080"])
+	// Output: true true 0
+}
+
+func allReady(s balance.Stats) bool {
+	for _, ep := range s.Endpoints {
+		if ep.State != balance.Ready {
+			return false
+		}
+	}
+	return len(s.Endpoints) == 3
 }
