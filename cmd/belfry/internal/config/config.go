@@ -22,8 +22,36 @@ import (
 // maxFile is how long a file may be. A list of targets that is longer belongs into a file of its own.
 const maxFile = 1 << 20
 
-// Load returns the configuration in the file at path, as Parse does, and reads the certificates and keys that it names.
+// patience is how long reading a file may take, with all that it names. The parser has inputs for which it takes forever, and so have
+// disks.
+const patience = 10 * time.Second
+
+// Load returns the configuration in the file at path, as Parse does, and reads the certificates and keys that it names. It takes no
+// longer than 10 s.
 func Load(path string) (proxy.Config, error) {
+	return inTime(path, patience, func() (proxy.Config, error) { return load(path) })
+}
+
+// inTime returns what f does, unless that takes too long. Then f goes on, since nothing can end it.
+func inTime(path string, most time.Duration, f func() (proxy.Config, error)) (proxy.Config, error) {
+	type result struct {
+		cfg proxy.Config
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		cfg, err := f()
+		done <- result{cfg, err}
+	}()
+	select {
+	case r := <-done:
+		return r.cfg, r.err
+	case <-time.After(most):
+		return proxy.Config{}, fmt.Errorf("%s: must be readable within %v, and is not", path, most)
+	}
+}
+
+func load(path string) (proxy.Config, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:

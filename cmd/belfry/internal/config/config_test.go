@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
@@ -308,6 +309,40 @@ func TestAFileThatCannotBeReadIsNamed(t *testing.T) {
 	}
 }
 
+// The parser takes minutes for such files, or ends the program.
+func TestAFileThatIsNestedTooDeepIsRefusedAtOnce(t *testing.T) {
+	const most = 1 << 20
+	for _, part := range []string{"[", "{", "{a: ", "[a,", "- ", "? ", "!x ", "&a ", "- ? ", ": "} {
+		text := "limit: 5\ntargets: " + strings.Repeat(part, most/len(part))
+		if strings.Trim(part, "-?!x&a: ") == "" {
+			text = "limit: 5\n" + strings.Repeat(part, most/len(part))
+		}
+		_, err := Parse("f", []byte(text))
+		if err == nil || err.Error() != "f:2: must not be nested deeper than 50" {
+			t.Errorf("%q: %.200v", part, err)
+		}
+	}
+	deepest := "targets: [http://a]\n# " + strings.Repeat("[", 49) + "\n"
+	if _, err := Parse("f", []byte(deepest)); err != nil {
+		t.Errorf("49 brackets in a comment: %v", err)
+	}
+}
+
+func TestReadingThatTakesForeverIsGivenUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rest := make(chan struct{})
+		defer close(rest)
+		began := time.Now()
+		_, err := inTime("f", patience, func() (proxy.Config, error) {
+			<-rest
+			return proxy.Config{}, nil
+		})
+		if want := "f: must be readable within 10s, and is not"; err == nil || err.Error() != want || time.Since(began) != patience {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+	})
+}
+
 // FuzzParse looks for a file that ends the program, or that is taken though its values are not.
 func FuzzParse(f *testing.F) {
 	data, err := os.ReadFile(example)
@@ -318,10 +353,14 @@ func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"", "targets: [http://a]", "a: &a\n  b: *a\n", "? x\n: y", "targets: [http://a]\n<<: {limit: 0}\n", "--- |\n x\n", "\t", "{", "targets: !!x [a]"} {
 		f.Add([]byte(seed))
 	}
+	f.Add([]byte("\r0"))
 	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 4<<10 { // the parser takes time by the square of the length
+			return
+		}
 		cfg, err := Parse("f", data)
 		if err != nil {
-			last := bytes.Count(data, []byte("\n")) + 1
+			last := bytes.Count(data, []byte("\n")) + bytes.Count(data, []byte("\r")) + 1 // each ends a line in YAML
 			for line := range strings.Lines(err.Error()) {
 				m := mistake.FindStringSubmatch(line)
 				if m == nil {

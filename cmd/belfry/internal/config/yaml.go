@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -27,6 +28,9 @@ func parse(data []byte) (root *ast.MappingNode, err error) {
 		}
 	}()
 	data = bytes.ReplaceAll(bytes.TrimPrefix(data, []byte("\ufeff")), []byte("\r\n"), []byte("\n"))
+	if line := tooDeep(data); line > 0 {
+		return nil, fmt.Errorf("%d: must not be nested deeper than %d", line, maxDepth)
+	}
 	file, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
 	if err != nil {
 		if e, ok := errors.AsType[*yaml.SyntaxError](err); ok && e.Token != nil {
@@ -48,6 +52,37 @@ func parse(data []byte) (root *ast.MappingNode, err error) {
 		}
 	}
 	return root, nil
+}
+
+// maxDepth is how deep lists and mappings may be in each other. The parser calls itself for each, and takes time by the square of
+// their number. No key needs more than three.
+const maxDepth = 50
+
+// indicators are those with which a line may begin again and again.
+var indicators = regexp.MustCompile(`^[ \t]*(?:[-?:!&*][^ \t]*[ \t]+){50}`)
+
+// tooDeep returns the first line that is nested too deep, 0 if none is. It takes brackets for what they look like, in
+// texts and comments too: there they come in pairs, or not that often.
+func tooDeep(data []byte) (line int) {
+	depth := 0
+	for text := range bytes.Lines(data) {
+		line++
+		for _, b := range text {
+			switch b {
+			case '[', '{':
+				depth++
+			case ']', '}':
+				depth = max(0, depth-1)
+			}
+			if depth > maxDepth {
+				return line
+			}
+		}
+		if indicators.Match(text) {
+			return line
+		}
+	}
+	return 0
 }
 
 // mappingOf returns n if it is a mapping, nil if it is not. One with no values is one.
