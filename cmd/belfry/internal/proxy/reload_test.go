@@ -316,6 +316,64 @@ func TestAReloadOfHealthMovesServers(t *testing.T) {
 	})
 }
 
+// A file may be on a disk that does not answer.
+func TestAReloadThatTakesForeverHoldsUpNothing(t *testing.T) {
+	reads, rest := make(chan struct{}, 8), make(chan struct{})
+	defer close(rest)
+	cfg := configure(nil, named(t, "a", new(atomic.Int64)))
+	p := startWith(t, cfg, Options{Reload: func() (Config, error) {
+		reads <- struct{}{}
+		<-rest
+		return cfg, nil
+	}})
+	p.signals <- syscall.SIGHUP
+	wait(t, "the reading", reads)
+	for range 3 {
+		p.signals <- syscall.SIGHUP
+	}
+	if _, body := p.fetch(t, http.MethodGet, "/", ""); body != "a" {
+		t.Errorf("answered %q", body)
+	}
+	rest <- struct{}{}
+	wait(t, "another reading, of what the file says by now", reads)
+	p.signals <- syscall.SIGTERM
+	if code := wait(t, "the end", p.ended); code != ExitOK {
+		t.Errorf("exit code %d", code)
+	}
+	if n := p.server.State().Config.Generation; n != 2 || len(reads) > 0 {
+		t.Errorf("generation %d after one reload, and %d more readings", n, len(reads))
+	}
+}
+
+// What is read when the end has come is not run any more.
+func TestAReloadThatComesTooLateChangesNothing(t *testing.T) {
+	reads, rest := make(chan struct{}, 1), make(chan struct{})
+	free := sync.OnceFunc(func() { close(rest) })
+	defer free()
+	started, answer := make(chan struct{}), make(chan struct{})
+	cfg := configure(func(c *Config) { c.Drain = patience }, server(t, func(http.ResponseWriter, *http.Request) {
+		close(started)
+		<-answer
+	}))
+	p := startWith(t, cfg, Options{Reload: func() (Config, error) {
+		reads <- struct{}{}
+		<-rest
+		return cfg, nil
+	}})
+	go func() { _, _ = p.fetch(t, http.MethodGet, "/", "") }()
+	wait(t, "the request", started)
+	p.signals <- syscall.SIGHUP
+	wait(t, "the reading", reads)
+	p.signals <- syscall.SIGTERM
+	eventually(t, "the drain", p.server.Draining)
+	free()
+	close(answer)
+	wait(t, "the end", p.ended)
+	if text := p.log.String(); p.server.State().Config.Generation != 1 || strings.Contains(text, "reload") {
+		t.Errorf("generation %d, and the log says\n%s", p.server.State().Config.Generation, text)
+	}
+}
+
 func TestHangUpWithoutAFileEndsLikeTerm(t *testing.T) {
 	p := start(t, nil, nobody(t))
 	p.signals <- syscall.SIGHUP

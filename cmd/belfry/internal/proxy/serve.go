@@ -61,13 +61,19 @@ func run(cfg Config, opts Options, log *slog.Logger, signals <-chan os.Signal) (
 	go func() { served <- s.serve(srv) }()
 	targets, _ := ParseTargets(cfg.Targets)
 	log.Info("belfry proxy listens", "address", listener.Addr().String(), "admin", admin.Addr, "targets", strings.Join(targets, ","), "stack", s.up.String())
+	reloads := make(chan struct{}, 1)
+	defer close(reloads)
+	go s.reloads(reloads)
 	for {
 		select {
 		case err := <-served:
 			return ExitFailed, fmt.Errorf("accept connections: %w", err)
 		case sig := <-signals:
 			if sig == syscall.SIGHUP && opts.Reload != nil {
-				s.reload()
+				select {
+				case reloads <- struct{}{}:
+				default: // one is about to begin, and will read what this one would
+				}
 				continue
 			}
 			return s.drain(srv, sig, signals), nil

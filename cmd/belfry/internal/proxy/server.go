@@ -34,11 +34,9 @@ type Server struct {
 	onRetry   []func(retry.Event)
 	onAdmit   []func(waited time.Duration)
 
-	// reloading is held for a whole reload, mu for what is read at any time.
-	reloading sync.Mutex
-	mu        sync.Mutex
-	cfg       Config
-	config    ConfigState
+	mu     sync.Mutex // guards what follows
+	cfg    Config
+	config ConfigState
 }
 
 // newServer makes what requests go through. Its parts have no goroutine before the upstream is made, so that a Config that is
@@ -138,11 +136,20 @@ func (s *Server) State() State {
 	return state
 }
 
-// reload reads the configuration again and runs it, or says why not and goes on as before.
+// reloads reloads as often as it is told to, one after the other. It has a goroutine of its own, for reading may take long, be it that a
+// file is on a disk that does not answer, and the signal to end must not wait for that.
+func (s *Server) reloads(told <-chan struct{}) {
+	for range told {
+		s.reload()
+	}
+}
+
+// reload reads the configuration again and runs it, or says why not and goes on as before. It does nothing if the end has come meanwhile.
 func (s *Server) reload() {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
 	err := s.replace()
+	if s.draining.Load() {
+		return
+	}
 	s.mu.Lock()
 	if err != nil {
 		s.config.Refused, s.config.RefusedAt = err, time.Now()
@@ -175,7 +182,7 @@ func (s *Server) replace() error {
 		return err
 	}
 	cert, err := readCertificate(cfg.TLS)
-	if err != nil {
+	if err != nil || s.draining.Load() {
 		return err
 	}
 	if err := s.up.apply(cfg); err != nil {
