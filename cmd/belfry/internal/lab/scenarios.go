@@ -12,7 +12,7 @@ func Scenarios() []Scenario {
 	return []Scenario{
 		balls(), idle(), supermarket(),
 		slowMiddle(), tower76(), fastFail(),
-		fleetEqual(), fleetHalf(), fleetTenth(),
+		fleetEqual(), fleetFour(), fleetHalf(), fleetTenth(),
 		hang(), oneStuck(), streams(),
 		coldStart(), flapping(), rollingRestart(), outage(), yourOwn(), demo(),
 	}

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -48,6 +49,8 @@ func policies(decay time.Duration) []Policy {
 		{Name: "peak-ewma-evidence", About: "the same, as package load has it: what is in flight and how calls end counts, too", metric: always(load.PeakEWMA{Decay: decay}), choose: better, decays: true, decay: decay},
 		{Name: "p2c-oracle", About: "of two, that with fewer requests of all clients", metric: oracleMetric, choose: better},
 		{Name: "jsq-oracle", About: "of all, that with the fewest requests of all clients", metric: always(load.Constant(nil)), choose: shortest},
+		{Name: "reported", About: "the default, with what servers report in their answers", metric: always(load.Reported{Expected: load.Expected{Decay: decay}}), choose: better, decays: true, decay: decay},
+		{Name: "probing", About: "the same, with servers that are asked, as in Prequal", metric: always(load.Probing{Reported: load.Reported{Expected: load.Expected{Decay: decay}}}), choose: better, decays: true, decay: decay},
 		{Name: Default, About: "what belfry does", metric: always(DefaultMetric(decay)), choose: better, decays: true, decay: decay},
 	}
 }
@@ -92,6 +95,11 @@ func always(m load.Metric) func(*world) load.Metric { return func(*world) load.M
 
 // better is what package balance does.
 func better(w *world, c *client, now int64) int {
+	if c.chooser != nil {
+		if best := c.chooser.Choose(now); best != nil { // as package balance does it
+			return slices.IndexFunc(c.ends, func(ep *endpoint) bool { return ep.load == best })
+		}
+	}
 	i, _ := pick.Better(now, w.source, c.set, nil)
 	return i
 }

@@ -41,7 +41,8 @@ type Window struct {
 
 type server struct {
 	Server
-	inside int   // requests that are with it
+	inside int // requests that are with it
+	gauge  load.Gauge
 	free   int64 // when the queue will be empty
 }
 

@@ -9,6 +9,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"time"
 
 	"github.com/belfry-go/belfry/internal/pick"
 	"github.com/belfry-go/belfry/load"
@@ -37,6 +38,9 @@ type Config struct {
 	Horizon int64
 	// Timeout is when a caller leaves. 0 means never.
 	Timeout int64
+	// Probe is how long a probe takes to be answered, for policies that probe; 0 means 1 ms. ProbeWork is how much work it is for a queue;
+	// 0 means 100 µs.
+	Probe, ProbeWork int64
 	// Streams is how many responses each client has open at each server from the beginning on: their calls were
 	// answered, and they stay in flight.
 	Streams []int
@@ -90,16 +94,18 @@ type world struct {
 
 // A client has its own view of the servers.
 type client struct {
-	fleet load.Fleet
-	set   []*pick.Endpoint
-	ends  []*endpoint // of the same indexes
-	turn  int
+	fleet   load.Fleet
+	chooser load.Chooser // fleet, if it is one
+	set     []*pick.Endpoint
+	ends    []*endpoint // of the same indexes
+	turn    int
 }
 
 type endpoint struct {
 	pick.Endpoint
-	load   load.Endpoint
-	server int32
+	load     load.Endpoint
+	reporter load.Reporter // load, if it is one
+	server   int32
 }
 
 // A call is one in flight.
@@ -107,6 +113,10 @@ type call struct {
 	endpoint *endpoint
 	mark     load.Mark
 	class    load.Class
+	report   load.Report // of a probe, which is no call
+	probe    bool
+	before   int   // requests that were at the server before it
+	at       int64 // when it came
 }
 
 // One source for each purpose: so one more draw here moves nothing there.
@@ -118,6 +128,12 @@ const (
 
 func newWorld(cfg Config) *world {
 	cfg.Clients = max(cfg.Clients, 1)
+	if cfg.Probe == 0 {
+		cfg.Probe = Millisecond
+	}
+	if cfg.ProbeWork == 0 {
+		cfg.ProbeWork = Millisecond / 10
+	}
 	w := &world{
 		cfg:      cfg,
 		arrivals: rand.New(rand.NewPCG(cfg.Seed, seedArrivals)),
@@ -134,6 +150,7 @@ func newWorld(cfg Config) *world {
 	metric := cfg.Policy.metric(w)
 	for i := range w.clients {
 		w.clients[i].fleet = metric.Fleet()
+		w.clients[i].chooser, _ = w.clients[i].fleet.(load.Chooser)
 		w.clients[i].turn = -1
 	}
 	w.change(0)
@@ -166,7 +183,10 @@ func (w *world) closed() {
 		w.send(0, w.anyClient())
 	}
 	for w.events.len() > 0 && len(w.requests) < w.cfg.Requests {
-		now := w.end()
+		now, answered := w.end()
+		if !answered {
+			continue
+		}
 		w.change(now)
 		w.send(now, w.anyClient())
 	}
@@ -186,15 +206,24 @@ func (w *world) finish(now int64) {
 	}
 }
 
-// end lets the next call come back, and returns when that is.
-func (w *world) end() int64 {
+// end lets the next call or probe come back, and returns when that is, and whether it was a call.
+func (w *world) end() (at int64, answered bool) {
 	e := w.events.pop()
 	c := &w.calls[e.call]
+	w.unused = append(w.unused, e.call)
+	if c.probe {
+		c.endpoint.reporter.Report(e.at, c.report)
+		return e.at, false
+	}
+	if c.endpoint.reporter != nil {
+		g := &w.servers[c.endpoint.server].gauge
+		c.endpoint.reporter.Report(e.at, g.Report())
+		g.End(c.before, time.Duration(e.at-c.at)*time.Microsecond)
+	}
 	w.leave(c.endpoint.server)
 	c.endpoint.load.End(e.at, c.mark, c.class)
 	c.endpoint.Finish()
-	w.unused = append(w.unused, e.call)
-	return e.at
+	return e.at, true
 }
 
 // send gives a request of c to one of the servers.
@@ -211,14 +240,42 @@ func (w *world) send(now int64, c *client) {
 	s := &w.servers[ep.server]
 	crowded := w.crowded
 	w.enter(ep.server)
+	before := 0
+	if ep.reporter != nil {
+		before = s.gauge.Begin()
+	}
 	at, class := s.serve(now, w.service)
 	if t := w.cfg.Timeout; t > 0 && at-now > t {
 		at, class = now+t, load.Cancelled
 	}
 	w.requests = append(w.requests, Request{At: now, Latency: at - now, Server: ep.server, Crowded: crowded, Class: class})
 	if at < Never {
-		w.events.push(at, w.keep(call{ep, mark, class}))
+		w.events.push(at, w.keep(call{endpoint: ep, mark: mark, class: class, before: before, at: now}))
 	}
+	w.probe(now, c)
+}
+
+// probe sends the probes that c wants to. What they say is as it is now, and they are worked on before anything that waits.
+func (w *world) probe(now int64, c *client) {
+	if c.chooser == nil {
+		return
+	}
+	for measured := c.chooser.Probe(now, w.source); measured != nil; measured = c.chooser.Probe(now, w.source) {
+		ep := c.of(measured)
+		s := &w.servers[ep.server]
+		s.free = max(s.free, now) + w.cfg.ProbeWork
+		w.events.push(now+w.cfg.Probe, w.keep(call{endpoint: ep, report: s.gauge.Report(), probe: true}))
+	}
+}
+
+// of returns the endpoint whose load is measured.
+func (c *client) of(measured load.Endpoint) *endpoint {
+	for _, ep := range c.ends {
+		if ep.load == measured {
+			return ep
+		}
+	}
+	return nil
 }
 
 // crowd is how many requests a server has that counts as crowded.
@@ -278,6 +335,7 @@ func (w *world) change(now int64) {
 
 func (c *client) join(server int32, now int64) {
 	ep := &endpoint{server: server, load: c.fleet.Join(strconv.Itoa(int(server)), now)}
+	ep.reporter, _ = ep.load.(load.Reporter)
 	ep.Init(ep.load)
 	c.ends = append(c.ends, ep)
 	c.set = append(c.set, &ep.Endpoint)
