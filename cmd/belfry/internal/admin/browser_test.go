@@ -225,19 +225,26 @@ func sameTime(text string, seconds float64) bool {
 	return len(words)%2 == 0 && sum <= seconds && seconds < sum+60
 }
 
-// look takes pictures, wide and light, narrow and dark, and fails the test if one is empty or the page is wider than the window.
+// look takes pictures, wide and light, narrow and dark, and fails the test if one is empty, the page is wider than the window, or
+// a text of a tile or an endpoint is longer than there is room for.
 func look(t *testing.T, c *chromium, name string) {
 	t.Helper()
 	for _, view := range []struct {
 		name  string
 		width int
 		dark  bool
-	}{{"wide", 1200, false}, {"narrow", 600, true}} {
+	}{{"wide", 1200, false}, {"narrow", 600, true}, {"phone", 400, false}} {
 		c.look(t, view.width, 900, view.dark)
 		var wide int
 		c.eval(t, &wide, `document.documentElement.scrollWidth`)
 		if wide > view.width {
 			t.Errorf("%s, %s: the page is %d pixels wide", name, view.name, wide)
+		}
+		var cut []string
+		c.eval(t, &cut, `[...document.querySelectorAll(".tile, .tile *, .endpoints td")]
+			.filter(e => getComputedStyle(e).display !== "inline" && e.scrollWidth > e.clientWidth + 1).map(e => e.textContent)`)
+		if len(cut) > 0 {
+			t.Errorf("%s, %s: there is no room for %q", name, view.name, cut)
 		}
 		shot := c.screenshot(t)
 		if err := os.WriteFile(filepath.Join(t.ArtifactDir(), name+"-"+view.name+".png"), shot, 0o600); err != nil {
