@@ -102,8 +102,23 @@ func TestWait(t *testing.T) {
 	})
 	bubble(t, "or when it is reset", func(t *testing.T) {
 		svc, _ := opened(t, patient)
-		w := wait(t, svc)
+		line := []*waiting{wait(t, svc), wait(t, svc), wait(t, svc)}
 		svc.Reset()
+		if s := svc.Stats(); s.Waiting != 0 {
+			t.Errorf("%d wait at a closed breaker", s.Waiting)
+		}
+		for _, w := range line {
+			w.wantGranted()
+		}
+	})
+	bubble(t, "no longer than a pause if it is tripped while a probe is out", func(t *testing.T) {
+		svc, _ := opened(t, patient)
+		time.Sleep(time.Second)
+		mustAcquire(t, svc)
+		w := wait(t, svc)
+		svc.Trip(0)
+		w.wantWaiting()
+		after(time.Second)
 		w.wantGranted()
 	})
 	bubble(t, "longer if it is tripped meanwhile", func(t *testing.T) {
