@@ -96,6 +96,11 @@ bench-core: ## Run the core's own benchmarks with allocations (BENCH=regexp COUN
 fuzz: ## Run every fuzz target for a while (FUZZTIME=10s)
 	scripts/fuzz $(FUZZTIME)
 
+.PHONY: stress
+stress: ## Run the stress tests whole: 100,000 rounds for each metric of the balancer, a million calls through ten layers
+	BALANCE_ROUNDS=100000 $(GO) test -count=1 -timeout=30m -run='^TestStress$$' ./balance
+	STACK_CALLS=1000000 $(GO) test -count=1 -timeout=60m -run='^TestStress$$' -v ./stack
+
 .PHONY: mutate
 mutate: ## Break 30 lines of the layers, one at a time, and see which breaks the tests notice (SEED=n)
 	cd tools && GOWORK=off $(GO) build -o $(BIN)/mutate ./mutate

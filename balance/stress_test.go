@@ -126,11 +126,11 @@ type stress struct {
 }
 
 // TestStress has the case BA4: random rounds of up to seven operations each, after which everything must be as it should be.
-// BALANCE_ROUNDS sets how many, BALANCE_SEED repeats a run.
+// BALANCE_ROUNDS sets how many for each metric, BALANCE_SEED repeats a run.
 func TestStress(t *testing.T) {
-	rounds, seed := 20_000, rand.Uint64()
+	rounds, seed := 7000, rand.Uint64()
 	if testing.Short() {
-		rounds = 2000
+		rounds = 700
 	}
 	if n, err := strconv.Atoi(os.Getenv("BALANCE_ROUNDS")); err == nil {
 		rounds = n
@@ -142,7 +142,7 @@ func TestStress(t *testing.T) {
 		bubble(t, "BA4 random operations, seed "+strconv.FormatUint(seed, 10)+", "+strconv.Itoa(i), func(t *testing.T) {
 			s := newStress(t, seed+uint64(i), metric)
 			defer s.end()
-			for round := range rounds / 3 {
+			for round := range rounds {
 				for range s.rand.IntN(8) {
 					s.operate()
 				}
