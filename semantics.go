@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Semantics tells layers what a protocol means: the five things about requests and responses that no generic code can
+// Semantics tells layers what a protocol means: the six things about requests and responses that no generic code can
 // know. A stack is given them once, and so is a balancer; then limits, retries, breakers and balancing
 // agree on what failed and on when a call is over. The zero value fits plain calls. The functions have to be safe for
 // concurrent use, and should not block: calls wait for them.
@@ -26,6 +26,10 @@ type Semantics[Req, Res any] struct {
 	// pass on. It is asked only about calls without an error. done is not to be called twice: what it frees may be
 	// somebody else's by then. Nil means that a call is over when Call returns.
 	Until func(res Res, done func()) Res
+
+	// Cost says how much work req is, in units of an ordinary request: its bytes or tokens, divided by what is usual. Less than 1 counts as 1. It
+	// is asked when the request is there, in Call, so what it says counts for whoever chooses after that. Nil means that all are equal.
+	Cost func(req Req) int
 
 	// Discard ends a response that nobody will read; done of Until has been called when it returns. Nil means that there
 	// is nothing to do.
@@ -108,6 +112,14 @@ func (s *Semantics[Req, Res]) Replay(req Req) (Req, bool) {
 // MayRepeat reports by Idempotent, or by its default, whether req may be carried out twice.
 func (s *Semantics[Req, Res]) MayRepeat(req Req) bool {
 	return s.Idempotent == nil || s.Idempotent(req)
+}
+
+// Work returns how much work req is by Cost, or by its default, and is at least 1.
+func (s *Semantics[Req, Res]) Work(req Req) int {
+	if s.Cost == nil {
+		return 1
+	}
+	return max(s.Cost(req), 1)
 }
 
 // Streams reports whether a call may last longer than Call: only then is there a done function to make.

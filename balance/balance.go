@@ -13,6 +13,10 @@
 // endpoints that have it: so use few different weights. Who has no room gives way to the others, in the same order. A later attempt goes to
 // another zone and another host than those before, where there are any, even if that is not Config.Zone.
 //
+// A call counts as much as [belfry.Semantics].Cost says of its request, in the cost of its endpoint, until it is over. A permit, which is for any
+// request, counts as one. So a call is placed before its own cost is known, which would add the same to every candidate, and by what those before it
+// cost. Limits count calls whatever they cost.
+//
 // A Balancer is ready when one of its endpoints is. While none is, callers wait, first come, first served, and every
 // endpoint that is not ready has one goroutine which waits for its room and hands it over to whoever is first. Config.MaxWait
 // bounds the wait while no endpoint is known, the context any other. An endpoint whose Acquire fails is not ready
@@ -167,24 +171,28 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 	}
 	ep.Begin()
 	mark := ep.load.Start(b.now())
-	returned := false
+	returned, extra := false, 0
 	defer func() {
 		if !returned { // it panicked, or ended its goroutine
 			b.answered(ep, mark, belfry.Failure, nil)
-			b.over(ep)
+			b.over(ep, extra)
 		}
 	}()
 	res, err := ep.svc.Call(ctx, inner, req)
 	out := b.sem.Judge(res, err)
 	returned = true
+	if b.sem.Cost != nil {
+		extra = b.burden(ep, req)
+	}
 	b.answered(ep, mark, out.Kind, err)
 	if out.RetryAfter > 0 {
 		b.leaveAlone(ep, out)
 	}
 	if err == nil && b.sem.Streams() {
-		return b.sem.Finish(res, err, func() { b.over(ep) }), nil
+		extra := extra // never set again, and so not on the heap
+		return b.sem.Finish(res, err, func() { b.over(ep, extra) }), nil
 	}
-	b.over(ep)
+	b.over(ep, extra)
 	return res, err
 }
 

@@ -111,8 +111,21 @@ func (b *Balancer[Req, Res]) answered(ep *endpoint[Req, Res], mark load.Mark, ki
 	}
 }
 
-// over ends a call. Where one was, there is room for another.
-func (b *Balancer[Req, Res]) over(ep *endpoint[Req, Res]) {
+// heaviest is the most work that one request is taken to be, so that no sum of many overflows.
+const heaviest = 1 << 30
+
+// burden notes how much work req is, and returns what over has to take away again.
+func (b *Balancer[Req, Res]) burden(ep *endpoint[Req, Res], req Req) (extra int) {
+	extra = min(b.sem.Work(req), heaviest) - 1
+	ep.Burden(extra)
+	return extra
+}
+
+// over ends a call that was extra work. Where one was, there is room for another.
+func (b *Balancer[Req, Res]) over(ep *endpoint[Req, Res], extra int) {
+	if extra != 0 {
+		ep.Burden(-extra)
+	}
 	b.freed(ep)
 	if ep.Finish() {
 		go b.buryAlone(ep)

@@ -87,6 +87,8 @@ type EndpointStats struct {
 	Reserved int
 	// Cost is what choosing compares; 0 if it was not dialled yet.
 	Cost float64
+	// Work is InFlight and Reserved, and what the calls in flight are more work than one each, by [belfry.Semantics].Cost.
+	Work int
 	// Latency is what the metric estimates that a call takes, 0 if it does not.
 	Latency time.Duration
 	// Successes, Failures and Ignored count the calls that have returned.
@@ -130,7 +132,7 @@ func (b *Balancer[Req, Res]) Stats() Stats {
 // measure adds what is counted without the balancer's mu.
 func (ep *endpoint[Req, Res]) measure(s *EndpointStats, now int64, dialled bool) {
 	holders, calls := ep.Held()
-	s.InFlight, s.Reserved = calls, holders-calls
+	s.InFlight, s.Reserved, s.Work = calls, holders-calls, ep.Work()
 	s.Successes, s.Failures, s.Ignored = ep.successes.Load(), ep.failures.Load(), ep.ignored.Load()
 	if err := ep.failure.Load(); err != nil {
 		s.Failure = *err

@@ -23,6 +23,10 @@ type Config struct {
 	// Failed reports whether res counts against the server that sent it. Nil means [Failed].
 	Failed func(res *http.Response) bool
 
+	// Cost says how much work a request is for a server, in units of an ordinary one, such as [BodyCost]; it is asked for each call to a balancer.
+	// Nil means that all are equal.
+	Cost func(req *http.Request) int
+
 	// BodyBuffer is how many bytes of a request body without GetBody are kept while it is sent, so that it can be
 	// sent again. Nothing is read ahead. A longer body is sent once. Zero means that none is kept.
 	BodyBuffer int64
@@ -47,6 +51,10 @@ type Config struct {
 	// Breaker puts a breaker of its own before each endpoint, outside what PerEndpoint made, so that one that keeps failing gets
 	// no calls for a while. Nil means none.
 	Breaker *breaker.Config
+
+	// ProbePath is where the servers of [Balance] are asked how busy they are, below their base path, if the balancer's metric wants to know,
+	// such as [load.Probing]: [DefaultProbePath] if they are behind [ReportLoad]. Empty means that they are not asked.
+	ProbePath string
 
 	// IdleConns is how many idle connections are kept for each endpoint, unless Transport says so itself: at least the
 	// number of concurrent requests, lest connections are opened and closed all the time. Zero means 512.
@@ -80,6 +88,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("belfryhttp: DrainTime must not be below 0, got %v", c.DrainTime)
 	case c.IdleConns < 0:
 		return fmt.Errorf("belfryhttp: IdleConns must not be below 0, got %d", c.IdleConns)
+	}
+	if c.ProbePath != "" && c.ProbePath[0] != '/' {
+		return fmt.Errorf("belfryhttp: ProbePath must begin with a slash, got %q", c.ProbePath)
 	}
 	if c.Breaker != nil {
 		if err := c.Breaker.Validate(); err != nil {

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"github.com/belfry-go/belfry"
 )
 
 // Semantics returns what HTTP means, for layers and balancers that are not made by [NewStack] or [Balance]. It reads Idempotent,
-// RetryStatuses, Failed, DrainBytes and DrainTime of cfg, and panics if cfg is not valid.
+// RetryStatuses, Failed, Cost, DrainBytes and DrainTime of cfg, and panics if cfg is not valid.
 //
 // Classify: a response that Failed, or has one of RetryStatuses, is a failure, any other a success. After one of RetryStatuses, and
 // after an error, another attempt is asked for if the request is idempotent and its body can be sent again; for
@@ -33,6 +34,7 @@ func Semantics(cfg ...Config) belfry.Semantics[*http.Request, *http.Response] {
 		Copy:       repeat,
 		Idempotent: func(req *http.Request) bool { return req.Header.Get("Upgrade") == "" && c.Idempotent(req) },
 		Until:      until,
+		Cost:       c.Cost,
 		Discard:    c.discard,
 	}
 }
@@ -48,6 +50,15 @@ func Idempotent(req *http.Request) bool {
 	_, key := req.Header["Idempotency-Key"]
 	_, xKey := req.Header["X-Idempotency-Key"]
 	return key || xKey
+}
+
+// BodyCost returns a cost for [Config]: a request is as much work as an ordinary one, and once more for each per bytes of its body. per is at
+// least 1. A body of unknown length counts as none.
+func BodyCost(per int64) func(req *http.Request) int {
+	if per < 1 {
+		panic("belfryhttp: BodyCost needs at least a byte, got " + strconv.FormatInt(per, 10))
+	}
+	return func(req *http.Request) int { return 1 + int(max(req.ContentLength, 0)/per) }
 }
 
 // Failed reports whether res counts against the server: a status of 500 or above, or 429. Two of them do not, 501 and 505:

@@ -221,3 +221,26 @@ func panicOf(f func()) (v any) {
 	f()
 	return nil
 }
+
+func TestBodyCost(t *testing.T) {
+	cost := BodyCost(1000)
+	for length, want := range map[int64]int{-1: 1, 0: 1, 999: 1, 1000: 2, 5500: 6} {
+		if got := cost(&http.Request{ContentLength: length}); got != want {
+			t.Errorf("a body of %d bytes costs %d, want %d", length, got, want)
+		}
+	}
+	sem := Semantics(Config{Cost: cost})
+	if got := sem.Work(&http.Request{ContentLength: 3000}); got != 4 {
+		t.Errorf("it is %d work, want 4", got)
+	}
+	sem = Semantics()
+	if got := sem.Work(&http.Request{ContentLength: 3000}); got != 1 {
+		t.Errorf("without a cost it is %d work, want 1", got)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("no bytes were accepted")
+		}
+	}()
+	BodyCost(0)
+}

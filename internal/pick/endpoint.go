@@ -20,6 +20,7 @@ type Endpoint struct {
 	state  atomic.Int64
 	hint   atomic.Bool
 	traits atomic.Pointer[Traits]
+	extra  atomic.Int64 // work of the calls in flight beyond one for each
 }
 
 // Traits are what an endpoint is chosen by beside its load. The zero Traits are those of an endpoint like any other.
@@ -103,8 +104,14 @@ func (e *Endpoint) Held() (holders, calls int) {
 
 // Cost returns what another call would cost at now.
 func (e *Endpoint) Cost(now int64) float64 {
-	return e.load.Cost(now, int(e.state.Load()&count))
+	return e.load.Cost(now, e.Work())
 }
+
+// Work returns how much is there to do: one for each holder, and what [Endpoint.Burden] has added.
+func (e *Endpoint) Work() int { return int(e.state.Load()&count) + int(e.extra.Load()) }
+
+// Burden adds work that a call is beyond one, or takes it away again.
+func (e *Endpoint) Burden(extra int) { e.extra.Add(int64(extra)) }
 
 // Hint notes whether e seems to have room.
 func (e *Endpoint) Hint(room bool) {
