@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/belfry-go/belfry"
 )
@@ -64,17 +66,34 @@ func run(b *testing.B, succeed bool, contenders []contender) {
 func serial(b *testing.B, succeed bool, do func(context.Context) error) {
 	ctx := context.Background() // that of a benchmark can be cancelled, and costs more to ask
 	b.ReportAllocs()
+	if !b.Loop() {
+		return
+	}
+	start := cpu(b) // now that the benchmark is prepared
 	for b.Loop() {
 		if err := do(ctx); (err == nil) != succeed {
 			b.Fatalf("got %v", err)
 		}
 	}
+	b.ReportMetric(float64(cpu(b)-start)/float64(b.N), "cpu-ns/op")
+}
+
+// cpu returns how long the process has computed. Unlike the time of the clock it hardly grows while others use the machine.
+func cpu(tb testing.TB) time.Duration {
+	tb.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func parallel(b *testing.B, succeed bool, do func(context.Context) error) {
 	ctx := context.Background()
 	b.SetParallelism(max(1, callers/runtime.GOMAXPROCS(0)))
 	b.ReportAllocs()
+	start := cpu(b)
+	b.ResetTimer()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
 			if err := do(ctx); (err == nil) != succeed {
@@ -83,4 +102,7 @@ func parallel(b *testing.B, succeed bool, do func(context.Context) error) {
 			}
 		}
 	})
+	if runtime.GOMAXPROCS(0) == 1 { // else the clock says what more processors bring
+		b.ReportMetric(float64(cpu(b)-start)/float64(b.N), "cpu-ns/op")
+	}
 }

@@ -28,7 +28,8 @@ func (h handler) pass() handler {
 // BenchmarkDo is what it costs to call through nothing, and through five layers that do nothing.
 func BenchmarkDo(b *testing.B) {
 	for name, f := range map[string]handler{"success": echo, "failure": fail} {
-		chain, layered := f, service(belfry.Of(f))
+		chain := f
+		var layered service = belfry.Of(f)
 		for range 5 {
 			chain, layered = chain.pass(), &through{layered}
 		}

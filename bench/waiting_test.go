@@ -5,7 +5,6 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -46,15 +45,6 @@ func idle(b *testing.B, svc *balance.Balancer[int, int]) {
 	wg.Wait()
 }
 
-func cpu(tb testing.TB) time.Duration {
-	tb.Helper()
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
-}
-
 const (
 	waiters = 10_000
 	places  = 10
@@ -63,38 +53,38 @@ const (
 // BenchmarkHandOff is 10,000 callers that wait for ten places: how long it takes until a place has gone from one to the next.
 func BenchmarkHandOff(b *testing.B) {
 	yield := func(_ context.Context, n int) (int, error) { runtime.Gosched(); return n, nil }
-	svc := limited(yield, places)
-	b.Run("success/parallel/semaphore", func(b *testing.B) { handOff(b, acquire(semaphore.NewWeighted(places), yield)) })
-	b.Run("success/parallel/belfry", func(b *testing.B) { handOff(b, ours(svc)) })
+	sem := semaphore.NewWeighted(places)
+	b.Run("success/parallel/semaphore", func(b *testing.B) {
+		handOff(b, acquire(sem, yield), func() { _ = sem.Acquire(context.Background(), places) }, func() { sem.Release(places) })
+	})
+	limiter := limit.NewLimiter(places)
+	svc := limit.NewConcurrency(belfry.Of(yield), limiter)
+	b.Run("success/parallel/belfry", func(b *testing.B) {
+		handOff(b, ours(svc), func() { _ = limiter.Resize(0) }, func() { _ = limiter.Resize(places) })
+	})
 }
 
-// handOff lets all callers wait in turn until there were b.N calls.
-func handOff(b *testing.B, c contender) {
-	var (
-		wg      sync.WaitGroup
-		started atomic.Int64
-		calls   atomic.Int64
-		enough  = make(chan struct{})
-		total   = int64(b.N) + waiters
-	)
-	b.ReportAllocs()
-	for range waiters {
-		wg.Go(func() {
-			started.Add(1)
-			for calls.Load() < total {
-				_ = c.do(context.Background())
-				switch calls.Add(1) {
-				case waiters: // as many have been through as there are: from here on it counts
-					b.ResetTimer()
-				case total:
-					close(enough)
-				}
-			}
-		})
+// handOff lets all callers come while the places are shut, and measures how long they take once those are open. What it
+// reports is for one call.
+func handOff(b *testing.B, c contender, shut, open func()) {
+	var total time.Duration
+	for b.Loop() {
+		shut()
+		var wg sync.WaitGroup
+		var begun atomic.Int64
+		for range waiters {
+			wg.Go(func() { begun.Add(1); _ = c.do(context.Background()) })
+		}
+		for begun.Load() < waiters {
+			runtime.Gosched()
+		}
+		<-time.After(10 * time.Millisecond) // the last of them are on their way
+		start := time.Now()
+		open()
+		wg.Wait()
+		total += time.Since(start)
 	}
-	<-enough
-	b.StopTimer()
-	wg.Wait()
+	b.ReportMetric(float64(total)/float64(b.N)/waiters, "ns/op")
 }
 
 // Whoever came first is served first, also when 10,000 are waiting.

@@ -18,6 +18,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 )
 
@@ -64,5 +65,22 @@ func (r *runner) measure(rounds int, out string) error {
 	}
 	about.loadAfter = loadAverage()
 	about.rounds, about.time = rounds, r.time
-	return os.WriteFile(out, []byte(page(about, measured)), 0o644)
+	if err := os.WriteFile(out, []byte(page(about, measured)), 0o644); err != nil {
+		return err
+	}
+	if missing := unmeasured(measured, r.tower != ""); len(missing) > 0 {
+		return fmt.Errorf("targets of benchmarks that nobody ran: %s", strings.Join(missing, "; "))
+	}
+	return nil
+}
+
+// unmeasured lists the targets for which there is no figure: a name in the list of targets is wrong, or there is no tower.
+func unmeasured(rounds []round, withTower bool) (missing []string) {
+	for _, t := range targets() {
+		ofTower := strings.Contains(t.what, "tower")
+		if across(rounds, t.figure).n == 0 && (withTower || !ofTower) {
+			missing = append(missing, t.job+", "+t.what)
+		}
+	}
+	return missing
 }

@@ -12,8 +12,9 @@ const introduction = `# Benchmarks
 
 Written by ` + "`make bench`" + `, which runs belfry and its peers in turn; not by hand. Each round runs every job once, the peers first. A
 figure is the median of the rounds, a ratio the median of the ratios within each round, and the spread is where
-the middle half of the rounds lies. Times depend on the machine and on what else it does: they are for orientation, ratios and
-allocations count. All call the same function, which returns what it is given, under a context.
+the middle half of the rounds lies. Times depend on the machine: they are for orientation, ratios and allocations count. On one
+processor time is what the process computed, garbage collection included, so that other work on the machine hardly counts; on
+several it is the clock's. All call the same function, which returns what it is given, under a context.
 
 `
 
@@ -109,11 +110,11 @@ func writeAll(b *strings.Builder, rounds []round) {
 }
 
 func cell(rounds []round, name string) string {
-	time := across(rounds, ns(name))
-	if time.n == 0 {
+	took := across(rounds, ns(name))
+	if took.n == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s ± %.0f %%", strings.TrimSuffix(format(time.median, "ns"), " ns"), 50*(time.high-time.low)/time.median)
+	text := fmt.Sprintf("%s ± %.0f %%", strings.TrimSuffix(format(took.median, "ns"), " ns"), 50*(took.high-took.low)/took.median)
 	if allocs := across(rounds, allocs(name)); allocs.median > 0 {
 		text += fmt.Sprintf(", %.0f allocs", allocs.median)
 	}

@@ -38,7 +38,17 @@ func value(name, unit string) figure {
 	}
 }
 
-func ns(name string) figure     { return value(name, "ns/op") }
+// ns is what the process computed for a call, if that was measured, else how long the call took.
+func ns(name string) figure {
+	return func(r round) (float64, bool) {
+		if v, ok := r[name]["cpu-ns/op"]; ok {
+			return v, true
+		}
+		v, ok := r[name]["ns/op"]
+		return v, ok
+	}
+}
+
 func allocs(name string) figure { return value(name, "allocs/op") }
 
 // of combines two figures.

@@ -25,6 +25,7 @@ func (t target) met(measured float64) bool {
 		return measured <= t.limit
 	case atLeast:
 		return measured >= t.limit
+	case shown:
 	}
 	return true
 }
@@ -138,12 +139,12 @@ func targets() []target {
 	)
 	for _, over := range []string{"fake", "loopback"} {
 		ours, bare := "HTTP/"+over+"/serial/belfry", "HTTP/"+over+"/serial/http-client"
-		job := "HTTP client over a transport that answers by itself"
+		job, time := "HTTP client over a transport that answers by itself", ns
 		if over == "loopback" {
-			job = "HTTP client over loopback"
+			job, time = "HTTP client over loopback", func(name string) figure { return value(name, "p50-ns") }
 		}
 		add(
-			target{job, "time beyond http.Client", minus(ns(ours), ns(bare)), "ns", shown, 0, true},
+			target{job, "time beyond http.Client", minus(time(ours), time(bare)), "ns", shown, 0, true},
 			target{job, "allocations beyond http.Client", minus(allocs(ours), allocs(bare)), "", shown, 0, false},
 		)
 	}

@@ -43,7 +43,7 @@ impl Meter {
         one_thread().block_on(async {
             let mut svc = make();
             calls(&mut svc, BATCH).await;
-            self.report(&name, async {
+            self.report(&name, true, async {
                 let (start, mut n) = (Instant::now(), 0);
                 while start.elapsed() < self.time {
                     calls(&mut svc, BATCH).await;
@@ -71,24 +71,29 @@ impl Meter {
             runtime().block_on(async {
                 let svc = make();
                 many(&svc, Duration::from_millis(1)).await;
-                self.report(&name, many(&svc, self.time)).await;
+                self.report(&name, suffix.is_empty(), many(&svc, self.time))
+                    .await;
             });
         }
     }
 
-    /// run says how many calls it made.
-    async fn report(&self, name: &str, run: impl Future<Output = u64>) {
+    /// run says how many calls it made. alone adds how long the process computed for one.
+    async fn report(&self, name: &str, alone: bool, run: impl Future<Output = u64>) {
         let (allocs, bytes) = allocs::so_far();
-        let start = Instant::now();
+        let (start, busy) = (Instant::now(), computed());
         let n = run.await;
-        let took = start.elapsed();
+        let (took, busy) = (start.elapsed(), computed() - busy);
         let (allocs, bytes) = (allocs::so_far().0 - allocs, allocs::so_far().1 - bytes);
-        println!(
+        print!(
             "Benchmark{name}\t{n}\t{:.1} ns/op\t{} B/op\t{} allocs/op",
             took.as_nanos() as f64 / n as f64,
             bytes / n,
             (allocs + n / 2) / n,
         );
+        if alone {
+            print!("\t{:.1} cpu-ns/op", busy.as_nanos() as f64 / n as f64);
+        }
+        println!();
     }
 }
 
@@ -147,4 +152,14 @@ where
 /// Makes the compiler believe that somebody looks at the answer.
 fn keep(answer: u64) {
     unsafe { std::ptr::read_volatile(&answer) };
+}
+
+/// How long the process has computed.
+fn computed() -> Duration {
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut now) };
+    Duration::new(now.tv_sec as u64, now.tv_nsec as u32)
 }
