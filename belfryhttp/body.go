@@ -77,8 +77,8 @@ func newUpload(req *http.Request, limit int64, once func()) *upload {
 
 // repeat returns req for another attempt, false if its body cannot be sent again. This is Copy of the Semantics.
 //
-// It is right before the first attempt as well as after it: should a copy have become useless meanwhile, Classify asks
-// for no retry, and a leaf refuses it. The trailer is shared, for it is filled in while the body is read.
+// It is right before the first attempt as well as after it: should a copy have become useless meanwhile, a leaf refuses
+// it. The trailer is shared, for it is filled in while the body is read.
 func repeat(req *http.Request) (*http.Request, bool) {
 	if !canRepeat(req) {
 		return nil, false

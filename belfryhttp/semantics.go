@@ -14,8 +14,8 @@ import (
 // RetryStatuses, Failed, Cost, DrainBytes and DrainTime of cfg, and panics if cfg is not valid.
 //
 // Classify: a response that Failed, or has one of RetryStatuses, is a failure, any other a success. After one of RetryStatuses, and
-// after an error, another attempt is asked for if the request is idempotent and its body can be sent again; for
-// other requests only if no connection was had ([LayerDial]). (What an HTTP/2 server refuses without looking at it, an
+// after an error, another attempt is asked for if the request is idempotent; for other requests only if no connection was
+// had ([LayerDial]). Whether its body can be sent again, Copy says. (What an HTTP/2 server refuses without looking at it, an
 // [http.Transport] sends again by itself.) A caller that left, a body that its caller could not read, and a request that a
 // transport finds unfit are ignored.
 //
@@ -84,7 +84,7 @@ func (c *Config) classify(res *http.Response, err error) belfry.Outcome {
 	}
 	return belfry.Outcome{
 		Kind:       belfry.Failure,
-		Retry:      retry && res.Request != nil && c.mayRepeat(res.Request),
+		Retry:      retry && res.Request != nil && c.Idempotent(res.Request),
 		RetryAfter: retryAfter(res),
 	}
 }
@@ -105,8 +105,6 @@ func (c *Config) classifyError(err error) belfry.Outcome {
 	case e.fault != ofServer:
 		return belfry.Outcome{Kind: belfry.Ignored}
 	default:
-		return belfry.Outcome{Kind: belfry.Failure, Retry: c.mayRepeat(e.Request)}
+		return belfry.Outcome{Kind: belfry.Failure, Retry: c.Idempotent(e.Request)}
 	}
 }
-
-func (c *Config) mayRepeat(req *http.Request) bool { return canRepeat(req) && c.Idempotent(req) }
