@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/limit"
@@ -137,7 +139,21 @@ func (u *upstream) apply(cfg Config) error {
 func (u *upstream) RoundTrip(req *http.Request) (*http.Response, error) {
 	l := u.enter()
 	defer l.active.Add(-1)
-	return l.tripper.RoundTrip(req)
+	res, err := l.tripper.RoundTrip(req)
+	if err != nil {
+		return nil, u.explain(err)
+	}
+	return res, nil
+}
+
+// explain returns the error of a request that waited for its place in vain, because there is no endpoint at all, in words that say so.
+// The waiting room only knows for how long. Of those that find it full there may be many, and to look costs time: they are told so.
+func (u *upstream) explain(err error) error {
+	r, ok := errors.AsType[*belfry.Rejection](err)
+	if !ok || r.Layer != "buffer" || r.Reason != "queued too long" || len(u.servers.Stats().Endpoints) > 0 {
+		return err
+	}
+	return &belfry.Rejection{Layer: "balance", Reason: "no endpoint discovered", RetryAfter: r.RetryAfter, Err: err}
 }
 
 // enter returns the current layers, which count the caller: whoever finds that old ones are not active can rely on it.
