@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/belfry-go/belfry/internal/affinity"
 	"github.com/belfry-go/belfry/internal/attempt"
 )
 
@@ -14,21 +15,29 @@ import (
 // errors.Is(ctx.Err(), ErrNotReady).
 //
 // It is for Acquire and [Reserve]; a Call under it would find its context done (see [TryDo]). Of ctx it keeps no value but
-// the set of endpoints that earlier attempts of this request were given to. NoWait of a context that is
-// NoWait already returns it unchanged. It does not allocate, except once for a request that an endpoint was given before.
+// the set of endpoints that earlier attempts of this request were given to, and the key of the request (balance.WithKey). NoWait of a context that is
+// NoWait already returns it unchanged. It does not allocate, except once for a request that an endpoint was given before, or that has a key.
 func NoWait(ctx context.Context) context.Context {
 	if err := ctx.Err(); err != nil && errors.Is(err, ErrNotReady) {
 		return ctx
 	}
 	tried := attempt.From(ctx)
+	key, keyed := affinity.Of(ctx)
 	if tried.Len() == 0 {
-		return now
+		if !keyed {
+			return now
+		}
+		tried = nil
 	}
-	return &noWait{tried: tried}
+	return &noWait{tried: tried, key: key, keyed: keyed}
 }
 
 // A noWait is done before it begins.
-type noWait struct{ tried *attempt.Set }
+type noWait struct {
+	tried *attempt.Set
+	key   string
+	keyed bool
+}
 
 var (
 	now     context.Context = &noWait{}
@@ -42,6 +51,9 @@ func (*noWait) Err() error                  { return ErrNotReady }
 func (n *noWait) Value(key any) any {
 	if n.tried != nil && attempt.IsKey(key) {
 		return n.tried
+	}
+	if n.keyed && affinity.IsKey(key) {
+		return n.key
 	}
 	return nil
 }

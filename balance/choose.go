@@ -24,7 +24,12 @@ func (b *Balancer[Req, Res]) choose(ctx context.Context) (permit belfry.Permit, 
 		ask = belfry.NoWait(ctx) // an endpoint may be a balancer too
 	}
 	if s.grouped != nil {
-		return b.chooseInTurn(ask, s, tried, !b.guard.Quiet() && b.guard.Any(time.Now()))
+		return b.chooseInTurn(ctx, ask, s, tried, !b.guard.Quiet() && b.guard.Any(time.Now()))
+	}
+	if b.chooser != nil {
+		if permit, ok := b.suggested(ask, s, tried); ok {
+			return permit, 0, true
+		}
 	}
 	if !b.guard.Quiet() {
 		if at := time.Now(); b.guard.Any(at) {

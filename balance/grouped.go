@@ -62,14 +62,14 @@ func (b *Balancer[Req, Res]) regroup() {
 // traits returns what the endpoint of a change is chosen by.
 func (b *Balancer[Req, Res]) traits(c discover.Change) pick.Traits {
 	return pick.Traits{
-		Weight: max(c.Weight, 1), Zone: c.Zone, Host: c.OnHost(), Priority: max(c.Priority, 0),
+		ID: pick.HashOf(c.ID()), Weight: max(c.Weight, 1), Zone: c.Zone, Host: c.OnHost(), Priority: max(c.Priority, 0),
 		Near: c.Zone != "" && c.Zone == b.cfg.Zone,
 	}
 }
 
 // characterise gives ep, and what serves in its place, their traits, and reports whether those are others than before. mu is held.
 func (b *Balancer[Req, Res]) characterise(ep *endpoint[Req, Res], t pick.Traits) (changed bool) {
-	b.graded = b.graded || t.Weight > 1 || t.Priority > 0 || t.Zone != "" && b.cfg.Zone != ""
+	b.graded = b.graded || b.cfg.ByKey || t.Weight > 1 || t.Priority > 0 || t.Zone != "" && b.cfg.Zone != ""
 	for ; ep != nil; ep = ep.old {
 		if ep.Traits() != t {
 			ep.Characterise(t)
@@ -79,14 +79,15 @@ func (b *Balancer[Req, Res]) characterise(ep *endpoint[Req, Res], t pick.Traits)
 	return changed
 }
 
-// chooseInTurn is choose where endpoints differ in weight, zone or priority. While some are out those are passed over, as in chooseIn.
-func (b *Balancer[Req, Res]) chooseInTurn(ask context.Context, s *set[Req, Res], tried *attempt.Set, guarded bool) (belfry.Permit, time.Duration, bool) {
+// chooseInTurn is choose where endpoints differ in weight, zone or priority, or keys count. While some are out those are passed over, as in
+// chooseIn.
+func (b *Balancer[Req, Res]) chooseInTurn(ctx, ask context.Context, s *set[Req, Res], tried *attempt.Set, guarded bool) (belfry.Permit, time.Duration, bool) {
 	var at time.Time
 	if guarded {
 		at = time.Now()
 	}
 	hurry := eagerness{}
-	turn := s.grouped.get().Begin(b.now(), b.random, tried)
+	turn := b.turn(ctx, s.grouped.get(), tried)
 	for i := turn.Next(); i != pick.None; i = turn.Next() {
 		ep := s.eps[i]
 		if guarded && ep.guard.Grade(at) == eject.Out {
@@ -105,4 +106,29 @@ func (b *Balancer[Req, Res]) chooseInTurn(ask context.Context, s *set[Req, Res],
 	}
 	permit, ok := b.askAnyway(s, at)
 	return permit, hurry.pause, ok
+}
+
+// turn returns the order in which a call asks: that of its key, if it has one that counts.
+func (b *Balancer[Req, Res]) turn(ctx context.Context, g *pick.Groups, tried *attempt.Set) (t turn) {
+	if key, ok := b.keyOf(ctx); ok {
+		t.byKey, t.ranked = true, g.Rank(b.random, key, pick.Bound, tried)
+	} else {
+		t.drawn = g.Begin(b.now(), b.random, tried)
+	}
+	return t
+}
+
+// A turn is one of two orders. An interface in its place would be on the heap.
+type turn struct {
+	byKey  bool
+	drawn  pick.Turn
+	ranked pick.Ranked
+}
+
+// Next returns the index of the endpoint to ask now.
+func (t *turn) Next() int {
+	if t.byKey {
+		return t.ranked.Next()
+	}
+	return t.drawn.Next()
 }

@@ -31,6 +31,8 @@ type Traits struct {
 	Zone, Host string
 	// Near says that it is preferred to others of the same Priority.
 	Near bool
+	// ID is a hash of what it is known by.
+	ID uint64
 	// Priority is its rank; less than 0 means 0. Higher numbers stand in for lower ones.
 	Priority int
 }

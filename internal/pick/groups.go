@@ -12,6 +12,7 @@ type Groups struct {
 	// set is the endpoints class by class, and at where each of them is in the set that they were made of.
 	set     []*Endpoint
 	at      []int
+	ids     []uint64 // of set
 	classes []class
 	levels  []*level
 	// overflow is how many times what it costs farther away a call may cost near by.
@@ -72,9 +73,9 @@ func NewGroups(set []*Endpoint, missing map[int]int, overflow float64) *Groups {
 	slices.SortFunc(members, func(a, b member) int {
 		return cmp.Or(cmp.Compare(a.priority, b.priority), cmp.Compare(a.far, b.far), cmp.Compare(b.weight, a.weight), cmp.Compare(a.at, b.at))
 	})
-	g := &Groups{set: make([]*Endpoint, len(set)), at: make([]int, len(set)), overflow: overflow}
+	g := &Groups{set: make([]*Endpoint, len(set)), at: make([]int, len(set)), ids: make([]uint64, len(set)), overflow: overflow}
 	for i, m := range members {
-		g.set[i], g.at[i] = set[m.at], m.at
+		g.set[i], g.at[i], g.ids[i] = set[m.at], m.at, set[m.at].Traits().ID
 		if i == 0 || m.priority != members[i-1].priority {
 			g.levels = append(g.levels, &level{from: i, known: missing[m.priority]})
 		}

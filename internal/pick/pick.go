@@ -138,6 +138,9 @@ func (r *Rest) ask(i int) bool {
 	return fresh
 }
 
+// wasAsked reports whether endpoint i was.
+func (r *Rest) wasAsked(i int) bool { return *r.word(i)&(1<<(i%64)) != 0 }
+
 func (r *Rest) word(i int) *uint64 {
 	if at := i / 64; at < len(r.asked) {
 		return &r.asked[at]

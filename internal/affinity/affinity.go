@@ -1,0 +1,24 @@
+// Package affinity carries, in a context, the key of a request: requests of the same key are to go to the same endpoint, if that is possible.
+// It is a hint. A context that keeps nothing else of its parent keeps it.
+package affinity
+
+import "context"
+
+type contextKey struct{}
+
+// With returns ctx with key.
+func With(ctx context.Context, key string) context.Context {
+	return context.WithValue(ctx, contextKey{}, key)
+}
+
+// Of returns the key that ctx carries, and whether it carries one.
+func Of(ctx context.Context) (key string, ok bool) {
+	key, ok = ctx.Value(contextKey{}).(string)
+	return key, ok
+}
+
+// IsKey reports whether key is the one that a context's Value answers with the key of the request.
+func IsKey(key any) bool {
+	_, ok := key.(contextKey)
+	return ok
+}
