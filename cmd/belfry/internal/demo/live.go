@@ -113,13 +113,9 @@ func (s *screen) phase(v view) string {
 func (s *screen) rows(v view) [][]string {
 	var rows [][]string
 	for _, r := range v.rows {
-		p50, p99 := "–", "–"
-		if r.p99 > 0 {
-			p50, p99 = duration(r.p50), duration(r.p99)
-		}
 		rows = append(rows, []string{
 			r.label, fmt.Sprintf("%9s", humanize.Comma(r.answers)), fmt.Sprintf("%7s", percent(r.share)),
-			fmt.Sprintf("%9s", p50), fmt.Sprintf("%9s", p99), fmt.Sprint(r.inFlight),
+			fmt.Sprintf("%9s", orNone(r.p50)), fmt.Sprintf("%9s", orNone(r.p99)), fmt.Sprint(r.inFlight),
 			bar(r.share, s.width-tableWidth),
 		})
 	}

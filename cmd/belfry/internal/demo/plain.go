@@ -56,7 +56,7 @@ func progressLine(v view, rate float64) string {
 // counts is what has happened under the policy so far.
 func counts(v view, rate float64) string {
 	line := fmt.Sprintf("%s requests, %s/s, p50 %s, p99 %s, %d in flight",
-		humanize.Comma(v.sent), humanize.Comma(int64(rate)), duration(v.p50), duration(v.p99), v.inFlight)
+		humanize.Comma(v.sent), humanize.Comma(int64(rate)), orNone(v.p50), orNone(v.p99), v.inFlight)
 	if v.failed > 0 {
 		line += fmt.Sprintf(", %s failed", humanize.Comma(v.failed))
 	}
@@ -64,6 +64,14 @@ func counts(v view, rate float64) string {
 		line += fmt.Sprintf(", %s errors", humanize.Comma(v.errors))
 	}
 	return line
+}
+
+// orNone is a latency, or a dash before there is one.
+func orNone(d time.Duration) string {
+	if d == 0 {
+		return optional(nil)
+	}
+	return duration(d)
 }
 
 // intro says what is about to happen, in lines for any terminal.

@@ -363,6 +363,12 @@ func TestBar(t *testing.T) {
 	}
 }
 
+func TestNothingHasNoLatency(t *testing.T) {
+	if got := counts(view{sent: 3, inFlight: 3}, 3); got != "3 requests, 3/s, p50 –, p99 –, 3 in flight" {
+		t.Errorf("before the first answer: %q", got)
+	}
+}
+
 func TestMeter(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }

@@ -59,7 +59,7 @@ var markdownHead = fmt.Sprintf(`# How the default chooses, and what it is compar
 These figures come from a simulation that drives the code of package load and internal/pick in virtual time. A seed determines
 them, so anybody gets the same ones: `+"`belfry lab run SCENARIO --seeds %d`"+`. Each is the mean over the seeds 1 to %d; differences below
 %.0f %% are chance. `+"`belfry lab list`"+` says what the scenarios and policies are, and `+"`belfry lab advise FLEET.yaml`"+` runs them on a fleet of
-your own.
+your own. What comes of it on real servers stands in [demo.md](demo.md).
 
 Where not said otherwise the decay is %v; after a slash stands another one. The fleets' mean service time is 100 ms, so that is a hundred service times.
 `, ReportSeeds, ReportSeeds, Slack*100, sim.DefaultDecay)
