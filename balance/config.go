@@ -41,13 +41,6 @@ type Config struct {
 	// 429 or 503 with Retry-After. The guard rail may say that it has to stay in. 0 means 30 s; below 0 means that it is not asked about.
 	MaxRetryAfter time.Duration
 	// Rand draws the endpoints; it need not be safe for concurrent use. Nil means the runtime's own source.
-	// ProbeBudget pays for probes, if the metric sends any: one withdrawal each. What is refused is not sent. Nil means that the metric alone says
-	// how many. Nothing is paid in here.
-	ProbeBudget *budget.Budget
-	// ProbeTimeout is how long a probe may take. 0 means 1 s.
-	ProbeTimeout time.Duration
-	// MaxProbes is how many probes may be in flight. 0 means 64.
-	MaxProbes int
 	// ByKey sends calls that have the same key ([WithKey]) to the same endpoint, whatever its zone. Each such call looks at all endpoints. Calls without a
 	// key are balanced as ever.
 	ByKey bool
