@@ -116,7 +116,7 @@ func TestStateSaysWhatTheProxySays(t *testing.T) {
 	if s.UptimeSeconds < 3600 || s.UptimeSeconds > 3660 {
 		t.Errorf("up for %v s", s.UptimeSeconds)
 	}
-	if len(s.Stack) != 7 || s.Stack[1] != (Layer{"buffer", "64, max wait 5s"}) || s.Stack[0] != (Layer{"load shed", ""}) {
+	if len(s.Stack) != 8 || s.Stack[1] != (Layer{"buffer", "64, max wait 5s"}) || s.Stack[0] != (Layer{"load shed", ""}) {
 		t.Errorf("the stack is %+v", s.Stack)
 	}
 	r := s.Requests
@@ -131,6 +131,9 @@ func TestStateSaysWhatTheProxySays(t *testing.T) {
 	}
 	if s.Retry.Rate != 3 || s.Retry.Budget != 98.7 || s.Buffer.Queued != 4 || s.Limit.InFlight != 53 || s.Shed != 7 {
 		t.Errorf("retry %+v, buffer %+v, limit %+v, shed %d", s.Retry, s.Buffer, s.Limit, s.Shed)
+	}
+	if want := (Hedge{Hedges: 61, Won: 17, NotAllowed: 2, OutOfBudget: 5, NotReady: 4, DelaySeconds: 0.12}); s.Hedge != want {
+		t.Errorf("hedge is %+v, want %+v", s.Hedge, want)
 	}
 	if len(s.Reasons) != 1 || s.Reasons[0] != (Reason{"buffer: full", 12}) {
 		t.Errorf("reasons are %v", s.Reasons)

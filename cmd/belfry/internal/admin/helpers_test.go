@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/buffer"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
+	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
 )
@@ -75,7 +76,7 @@ func busy(started time.Time) *proxied {
 		}
 	}
 	p := &proxied{state: proxy.State{
-		Stack:   "load shed → buffer(64, max wait 5s) → concurrency limit(100) → timeout(30s) → retry(3 attempts) → balance(peak ewma) → concurrency limit(40 each)",
+		Stack:   "load shed → buffer(64, max wait 5s) → concurrency limit(100) → timeout(30s) → retry(3 attempts) → hedge(after 120ms) → balance(peak ewma) → concurrency limit(40 each)",
 		Address: "127.0.0.1:8080", Started: started,
 		Config:   proxy.ConfigState{File: "/etc/belfry.yaml", Generation: 3, Since: started},
 		Requests: proxy.RequestStats{Total: 1_234_567, InFlight: 57, Reasons: map[string]uint64{}},
@@ -84,10 +85,11 @@ func busy(started time.Time) *proxied {
 			endpoint("http://10.0.0.1:8080", balance.Ready, 13, 74_082.37, 4321*time.Microsecond),
 			endpoint("http://10.0.0.3:8080", balance.BackingOff, 0, 0, 0),
 		},
-		Shed:   7, Refusals: map[string]uint64{"load shed": 7, "buffer": 9, "concurrency limit": 40},
+		Shed: 7, Refusals: map[string]uint64{"load shed": 7, "buffer": 9, "concurrency limit": 40},
 		Limit:  limit.Stats{Limit: 100, InFlight: 53, Waiting: 1},
 		Buffer: buffer.Stats{Bound: 64, Seated: 5, Queued: 4, Admitted: 1_234_000, Rejected: 7, Expired: 2},
 		Retry:  retry.Stats{Retries: 421, OutOfBudget: 3},
+		Hedge:  hedge.Stats{Hedges: 61, Won: 17, OutOfBudget: 5, NotReady: 4, NotAllowed: 2, Delay: 120 * time.Millisecond},
 		Budget: budget.Stats{Balance: 98.7},
 	}}
 	p.state.Endpoints[2].Err = errRefused

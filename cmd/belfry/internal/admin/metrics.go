@@ -64,6 +64,10 @@ var (
 	retriesRefused = counter("retries_refused_total", "Requests that were not tried again although they failed.", "route", "reason")
 	budgetBalance  = gauge("retry_budget_balance", "Retries that could be paid for now.", "route")
 
+	hedgesTotal   = counter("hedges_total", "Extra attempts for requests that took long.", "route")
+	hedgesWon     = counter("hedges_won_total", "Extra attempts that were the first to succeed.", "route")
+	hedgesRefused = counter("hedges_refused_total", "Extra attempts that were due, and not sent.", "route", "reason")
+
 	waiting         = gauge("endpoint_waiters", "Requests that wait because no endpoint is ready.", "route")
 	discoveryFailed = gauge("discovery_failing", "1 if endpoints were last looked for in vain.", "route")
 
@@ -82,7 +86,7 @@ var (
 	metrics = []metric{
 		buildInfo, draining, generation, configTime, configBad, requestsTotal, requestsInFlight, rejectionsTotal, ownAnswersTotal,
 		limitPlaces, limitInFlight, bufferSeats, bufferSeated, bufferQueued, bufferExpired, refusedTotal, timeoutsTotal, retriesTotal, retriesRefused,
-		budgetBalance, waiting, discoveryFailed, endpointState, endpointHealthy, endpointChanges, endpointBreaker, endpointOpened, endpointInFlight, endpointPlaces,
+		budgetBalance, hedgesTotal, hedgesWon, hedgesRefused, waiting, discoveryFailed, endpointState, endpointHealthy, endpointChanges, endpointBreaker, endpointOpened, endpointInFlight, endpointPlaces,
 		endpointCost, endpointLatency, endpointShare, endpointAttempts,
 	}
 )
@@ -144,6 +148,13 @@ func collectLayers(send sender, state proxy.State) {
 		"body": state.Retry.NotCopyable, "retry_after": state.Retry.TooLong, "told_not_to": state.Retry.Final, "no_room": state.Retry.Unready,
 	} {
 		send(retriesRefused, float64(n), route, reason)
+	}
+	send(hedgesTotal, float64(state.Hedge.Hedges), route)
+	send(hedgesWon, float64(state.Hedge.Won), route)
+	for reason, n := range map[string]uint64{
+		"request": state.Hedge.NotAllowed, "budget": state.Hedge.OutOfBudget, "no_room": state.Hedge.NotReady,
+	} {
+		send(hedgesRefused, float64(n), route, reason)
 	}
 	send(waiting, float64(state.Waiting), route)
 	send(discoveryFailed, flag(state.Discovery != nil), route)

@@ -38,6 +38,7 @@ type Snapshot struct {
 	Limit     Limit             `json:"limit"`
 	Timeout   Timeout           `json:"timeout"`
 	Retry     Retry             `json:"retry"`
+	Hedge     Hedge             `json:"hedge"`
 	Discovery Discovery         `json:"discovery"`
 	Endpoints []Endpoint        `json:"endpoints"`
 }
@@ -117,6 +118,17 @@ type Retry struct {
 	Unready       uint64  `json:"unready"`
 	// Budget is how many retries could be paid for now.
 	Budget float64 `json:"budget"`
+}
+
+// A Hedge is what is sent once more because it takes long. All are 0 without such a layer.
+type Hedge struct {
+	Hedges      uint64 `json:"hedges"`
+	Won         uint64 `json:"won"`
+	NotAllowed  uint64 `json:"not_allowed"`
+	OutOfBudget uint64 `json:"out_of_budget"`
+	NotReady    uint64 `json:"not_ready"`
+	// DelaySeconds is how long an attempt is waited for now, 0 if that is not known yet.
+	DelaySeconds float64 `json:"delay_seconds"`
 }
 
 // A Discovery is where endpoints are from. Waiting is how many requests wait because none is ready.
@@ -209,6 +221,10 @@ func (a *Admin) snapshot(o observation) Snapshot {
 			Retries: st.Retry.Retries, Rate: lately.retries,
 			OutOfAttempts: st.Retry.OutOfAttempts, OutOfBudget: st.Retry.OutOfBudget, OutOfTime: st.Retry.OutOfTime,
 			NotCopyable: st.Retry.NotCopyable, Unready: st.Retry.Unready, Budget: st.Budget.Balance,
+		},
+		Hedge: Hedge{
+			Hedges: st.Hedge.Hedges, Won: st.Hedge.Won, NotAllowed: st.Hedge.NotAllowed,
+			OutOfBudget: st.Hedge.OutOfBudget, NotReady: st.Hedge.NotReady, DelaySeconds: st.Hedge.Delay.Seconds(),
 		},
 		Discovery: Discovery{Waiting: st.Waiting, Error: text(st.Discovery)},
 		Endpoints: make([]Endpoint, len(st.Endpoints)),

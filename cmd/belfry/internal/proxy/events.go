@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/health"
+	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/retry"
 )
 
@@ -40,6 +41,7 @@ type events struct {
 		line  seldom
 	}
 	retries seldom
+	hedges  seldom
 
 	mu      sync.Mutex      // guards what follows; the log is not called under it
 	failing map[string]bool // endpoints that were told of
@@ -86,6 +88,13 @@ func (e *events) retried(ev retry.Event) {
 		attrs = append(attrs, "error", ev.Err)
 	}
 	e.log.Info("request tried again", attrs...)
+}
+
+// hedged tells of a request that takes long, and is going to be sent to another endpoint too. The layer counts them.
+func (e *events) hedged(ev hedge.Event) {
+	if skipped, ok := e.hedges.may(time.Since(e.began)); ok {
+		e.log.Info("request hedged", "hedge", ev.Hedge, "after", ev.Delay, "suppressed", skipped)
+	}
 }
 
 // health tells of an endpoint whose probes say something else than before.

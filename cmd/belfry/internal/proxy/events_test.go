@@ -18,6 +18,7 @@ import (
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/belfryhttp"
 	"github.com/belfry-go/belfry/health"
+	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/retry"
 )
 
@@ -59,12 +60,14 @@ func TestEventsInTheLog(t *testing.T) {
 				e.refusal(by)(boom)
 			}
 			e.retried(retry.Event{Attempt: 1, Err: boom, Wait: time.Second})
+			e.hedged(hedge.Event{Hedge: 1, Delay: time.Second})
 		}
 		for by := range refusers {
 			if n := lines(log.String(), "level=DEBUG", "layer refused", by.String(), "error=boom"); n != 1 || e.refusals()[by.String()] != 1000 {
 				t.Errorf("%v: %d lines, counted %v", by, n, e.refusals())
 			}
 		}
+		want(t, bytes.NewBufferString(log.String()), 1, "level=INFO", "request hedged", "hedge=1", "after=1s")
 		want(t, log, 1, "level=INFO", "request tried again", "attempt=1", "wait=1s", "error=boom")
 		time.Sleep(quiet)
 		e.refusal(byBuffer)(boom)

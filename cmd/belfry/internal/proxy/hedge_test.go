@@ -37,6 +37,9 @@ func TestHedge(t *testing.T) {
 	if s := r.server.State().Hedge; s.Hedges != 1 || s.Won != 1 || s.Delay != 20*time.Millisecond {
 		t.Errorf("%+v", s)
 	}
+	if n := lines(r.log.String(), "level=INFO", "request hedged", "hedge=1", "after=20ms"); n != 1 {
+		t.Errorf("%d lines about hedges, want 1, in\n%s", n, r.log)
+	}
 
 	asked.Store(0)
 	go func() {

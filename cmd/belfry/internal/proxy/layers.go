@@ -64,7 +64,7 @@ func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
 	})
 	if h := cfg.Hedge; h.on() {
 		s = s.Layer("hedge("+h.String()+")", func(inner service) service {
-			l.hedge = hedge.New(inner, h.config(paid), sem)
+			l.hedge = hedge.New(inner, h.config(paid, u.told.hedged), sem)
 			return l.hedge
 		})
 	}
@@ -160,8 +160,10 @@ func (h Hedge) String() string {
 
 // config is h for the layer. The retry pays successes into the budget. A request is the server's again when its handler has
 // returned, so losers are waited for; an http.Transport notices at once that they are cancelled.
-func (h Hedge) config(paid *budget.Budget) hedge.Config {
-	return hedge.Config{Delay: h.Delay, Percentile: h.Percentile, MaxHedges: h.Max, Budget: paid, NoDeposit: true, WaitLosers: true}
+func (h Hedge) config(paid *budget.Budget, told func(hedge.Event)) hedge.Config {
+	return hedge.Config{
+		Delay: h.Delay, Percentile: h.Percentile, MaxHedges: h.Max, Budget: paid, NoDeposit: true, WaitLosers: true, OnHedge: told,
+	}
 }
 
 // orAny is r, or a rate that does not matter for nobody asks.
