@@ -462,6 +462,10 @@ func TestRandom(t *testing.T) {
 			})
 		}
 		wg.Wait()
+		if _, err := belfry.Do(t.Context(), p.Get("last"), "x"); err != nil {
+			t.Error(err)
+		}
+		time.Sleep(time.Second) // the last expires, if nothing has before
 		_ = p.Close()
 		synctest.Wait()
 		for _, srv := range s.all {
