@@ -17,6 +17,10 @@
 // request, counts as one. So a call is placed before its own cost is known, which would add the same to every candidate, and by what those before it
 // cost. Limits count calls whatever they cost.
 //
+// Servers may say how busy they are, in answers to calls or to probes ([Reporter], [Prober]), and a metric may listen: [load.Reported] in the cost of an
+// endpoint; [load.Probing], which also says who is to be asked, by the endpoint that it prefers, which is asked for a permit before any are drawn.
+// Where endpoints differ in weight, zone or priority, it is the costs that count.
+//
 // A Balancer is ready when one of its endpoints is. While none is, callers wait, first come, first served, and every
 // endpoint that is not ready has one goroutine which waits for its room and hands it over to whoever is first. Config.MaxWait
 // bounds the wait while no endpoint is known, the context any other. An endpoint whose Acquire fails is not ready
@@ -62,6 +66,8 @@ type Balancer[Req, Res any] struct {
 	random  rand.Source // safe for concurrent use
 	fleet   load.Fleet
 	timed   bool
+	chooser load.Chooser // fleet, if it is one
+	probes  probes
 	began   time.Time
 	guard   *eject.Guard
 	panics  panics
@@ -134,6 +140,7 @@ func New[Req, Res any](
 		shut:    make(chan struct{}),
 	}
 	b.timed = b.fleet.Timed()
+	b.chooser, _ = b.fleet.(load.Chooser)
 	b.ready.Store(&set[Req, Res]{})
 	b.emptied = b.began
 	close(b.empty)
@@ -178,12 +185,15 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 			b.over(ep, extra)
 		}
 	}()
-	res, err := ep.svc.Call(ctx, inner, req)
-	out := b.sem.Judge(res, err)
-	returned = true
 	if b.sem.Cost != nil {
 		extra = b.burden(ep, req)
 	}
+	if b.chooser != nil {
+		b.probe()
+	}
+	res, err := ep.svc.Call(ctx, inner, req)
+	out := b.sem.Judge(res, err)
+	returned = true
 	b.answered(ep, mark, out.Kind, err)
 	if out.RetryAfter > 0 {
 		b.leaveAlone(ep, out)

@@ -26,6 +26,11 @@ func (b *Balancer[Req, Res]) choose(ctx context.Context) (permit belfry.Permit, 
 	if s.grouped != nil {
 		return b.chooseInTurn(ctx, ask, s, tried, !b.guard.Quiet() && b.guard.Any(time.Now()))
 	}
+	if b.chooser != nil {
+		if permit, ok := b.suggested(ask, s, tried); ok {
+			return permit, 0, true
+		}
+	}
 	if !b.guard.Quiet() {
 		if at := time.Now(); b.guard.Any(at) {
 			return b.chooseIn(ask, s, tried, at)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/backoff"
 	"github.com/belfry-go/belfry/load"
@@ -40,10 +41,17 @@ type Config struct {
 	// MaxRetryAfter is how long an endpoint is left alone at most because a failed response has asked for it: as an HTTP server does that answers
 	// 429 or 503 with Retry-After. The guard rail may say that it has to stay in. 0 means 30 s; below 0 means that it is not asked about.
 	MaxRetryAfter time.Duration
-	// Rand draws the endpoints; it need not be safe for concurrent use. Nil means the runtime's own source.
+	// ProbeBudget pays for probes, if the metric sends any: one withdrawal each. What is refused is not sent. Nil means that the metric alone says
+	// how many. Nothing is paid in here.
+	ProbeBudget *budget.Budget
+	// ProbeTimeout is how long a probe may take. 0 means 1 s.
+	ProbeTimeout time.Duration
+	// MaxProbes is how many probes may be in flight. 0 means 64.
+	MaxProbes int
 	// ByKey sends calls that have the same key ([WithKey]) to the same endpoint, whatever its zone. Each such call looks at all endpoints. Calls without a
 	// key are balanced as ever.
 	ByKey bool
+	// Rand draws the endpoints; it need not be safe for concurrent use. Nil means the runtime's own source.
 	Rand rand.Source
 	// OnEvent is told what happens to endpoints and their source, from several goroutines at once, and must
 	// not wait for long. A panic in it is lost. Nil means nobody.
@@ -73,6 +81,12 @@ func (c Config) Validate() error {
 	if err := c.Eject.Validate(); err != nil {
 		return fmt.Errorf("balance: %w", err)
 	}
+	if c.ProbeTimeout < 0 {
+		return fmt.Errorf("balance: probe timeout must not be negative, got %v", c.ProbeTimeout)
+	}
+	if c.MaxProbes < 0 {
+		return fmt.Errorf("balance: max probes must not be negative, got %d", c.MaxProbes)
+	}
 	if c.Load != nil {
 		return c.Load.Validate()
 	}
@@ -94,6 +108,12 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxBackoff == 0 {
 		c.MaxBackoff = max(defaultMaxBackoff, c.MinBackoff)
+	}
+	if c.ProbeTimeout == 0 {
+		c.ProbeTimeout = defaultProbeTimeout
+	}
+	if c.MaxProbes == 0 {
+		c.MaxProbes = defaultMaxProbes
 	}
 	if c.MaxRetryAfter == 0 {
 		c.MaxRetryAfter = defaultMaxRetryAfter

@@ -103,6 +103,11 @@ func (b *Balancer[Req, Res]) connect(ep *endpoint[Req, Res]) error {
 		measured = b.fleet.Join(ep.key, b.now())
 		return nil
 	})
+	if err == nil {
+		if err = b.listen(ep, svc, measured); err != nil {
+			measured.Leave()
+		}
+	}
 	if err != nil {
 		_ = b.shutDown(ep, svc) // the event says how it went
 		return err

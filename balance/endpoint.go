@@ -32,6 +32,7 @@ type endpoint[Req, Res any] struct {
 	kick      chan struct{} // a place may have become free: has room for one
 
 	successes, failures, ignored atomic.Uint64
+	reports                      reports
 	failure                      atomic.Pointer[error] // of the last call that failed
 
 	// Guarded by the balancer's mu.

@@ -55,6 +55,8 @@ type Stats struct {
 	Waiting int
 	// Discovery is the last error of the source, nil if it has made a change since.
 	Discovery error
+	// Probes is what there is to see of probes.
+	Probes ProbeStats
 	// Final says that the source has ended.
 	Final bool
 	// Guard is what the guard rail has counted.
@@ -85,14 +87,16 @@ type EndpointStats struct {
 	InFlight int
 	// Reserved is the number of permits granted and not spent, and of callers asking for one right now.
 	Reserved int
-	// Cost is what choosing compares; 0 if it was not dialled yet.
-	Cost float64
 	// Work is InFlight and Reserved, and what the calls in flight are more work than one each, by [belfry.Semantics].Cost.
 	Work int
+	// Cost is what choosing compares; 0 if it was not dialled yet.
+	Cost float64
 	// Latency is what the metric estimates that a call takes, 0 if it does not.
 	Latency time.Duration
 	// Successes, Failures and Ignored count the calls that have returned.
 	Successes, Failures, Ignored uint64
+	// Reports is how often the server said how busy it is, and BadReports how often that was nothing to be believed.
+	Reports, BadReports uint64
 	// Err is why it is not ready: the last error of dialling it or of its Acquire. Nil if it was ready after that.
 	Err error
 	// Failure is the error of the last call that failed with one, whatever came after.
@@ -106,7 +110,7 @@ type EndpointStats struct {
 func (b *Balancer[Req, Res]) Stats() Stats {
 	now, at := b.now(), time.Now()
 	b.mu.Lock()
-	s := Stats{Waiting: b.waiters.Len(), Discovery: b.source, Final: b.ended}
+	s := Stats{Waiting: b.waiters.Len(), Probes: b.probes.stats(), Discovery: b.source, Final: b.ended}
 	eps := make([]*endpoint[Req, Res], len(b.listed))
 	copy(eps, b.listed)
 	for _, ep := range eps {
@@ -134,6 +138,7 @@ func (ep *endpoint[Req, Res]) measure(s *EndpointStats, now int64, dialled bool)
 	holders, calls := ep.Held()
 	s.InFlight, s.Reserved, s.Work = calls, holders-calls, ep.Work()
 	s.Successes, s.Failures, s.Ignored = ep.successes.Load(), ep.failures.Load(), ep.ignored.Load()
+	s.Reports, s.BadReports = ep.reports.good.Load(), ep.reports.bad.Load()
 	if err := ep.failure.Load(); err != nil {
 		s.Failure = *err
 	}

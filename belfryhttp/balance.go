@@ -53,7 +53,7 @@ func (c *Config) endpoint(addr string) (belfry.Service[*http.Request, *http.Resp
 	}
 	leaf := Transport(c.newTransport())
 	leaf.rewrite = func(out *http.Request) { rewrite(out, base, c.PreserveHost) }
-	if c.PerEndpoint == nil && c.Breaker == nil {
+	if c.PerEndpoint == nil && c.Breaker == nil && c.ProbePath == "" {
 		return leaf, nil
 	}
 	var svc belfry.Service[*http.Request, *http.Response] = leaf
@@ -62,6 +62,9 @@ func (c *Config) endpoint(addr string) (belfry.Service[*http.Request, *http.Resp
 	}
 	if c.Breaker != nil {
 		svc = breaker.New(svc, *c.Breaker, Semantics(*c))
+	}
+	if c.ProbePath != "" {
+		return newProbed(&closing{svc, leaf}, base, c.ProbePath), nil
 	}
 	return &closing{svc, leaf}, nil
 }
@@ -75,7 +78,7 @@ type closing struct {
 // Close closes the layers, if the outermost of them can be closed, and then the endpoint's idle connections.
 func (c *closing) Close() error {
 	var err error
-	if layers, ok := c.Service.(io.Closer); ok {
+	if layers, ok := c.Service.(io.Closer); ok && c.Service != belfry.Service[*http.Request, *http.Response](c.leaf) {
 		err = layers.Close()
 	}
 	return errors.Join(err, c.leaf.Close())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/internal/attempt"
+	"github.com/belfry-go/belfry/load"
 )
 
 // LayerDial is the Layer of the [belfry.Rejection] by which a [Leaf] says that it got no connection.
@@ -51,6 +52,7 @@ type Leaf struct {
 	rt      http.RoundTripper
 	traced  bool // rt tells a trace before it asks for a connection
 	rewrite func(out *http.Request)
+	told    func(load.Report) // of what servers say; or nil
 }
 
 var _ belfry.Service[*http.Request, *http.Response] = (*Leaf)(nil)
@@ -116,6 +118,7 @@ func (l *Leaf) Call(ctx context.Context, _ belfry.Permit, req *http.Request) (*h
 		attempt.Finalize(ctx)
 	}
 	res.Request = req
+	l.tell(res)
 	return res, nil
 }
 

@@ -39,7 +39,8 @@ type guard struct {
 	hasBody bool
 	header  http.Header // for the handler: the server's own, or a copy if a deadline may need that one meanwhile
 	copied  bool
-	before  http.Header // the server's, before an informational response put the handler's into it
+	head    func(http.Header) // has the last word on the header of the answer; or nil
+	before  http.Header       // the server's, before an informational response put the handler's into it
 
 	// mu guards what follows, and is never held while w is used. The phase goes from idle to running and back, and from running
 	// to busy and back; from each of them to answered; and from running and busy to timedOut.
@@ -226,6 +227,9 @@ func (g *guard) publish() {
 	if g.copied {
 		replace(g.w.Header(), g.header)
 	}
+	if g.head != nil {
+		g.head(g.w.Header())
+	}
 }
 
 // inform sends an informational response, with the handler's header.
@@ -251,9 +255,10 @@ func (g *guard) finish() {
 	is := g.phase
 	g.mu.Unlock()
 	switch {
-	case !g.copied || is == timedOut:
-	case is == answered:
+	case is == timedOut:
+	case is == answered && g.copied:
 		g.publishTrailers()
+	case is == answered:
 	default:
 		g.publish()
 	}
