@@ -223,7 +223,13 @@ func fields() map[string]field {
 			"server_name": text(proxy.AcceptedServerName, func(c *proxy.Config) *string { return &c.TargetTLS.ServerName }),
 		}},
 		"discovery_interval": duration(proxy.AcceptedInterval, func(c *proxy.Config) *time.Duration { return &c.DiscoveryInterval }),
-		"load":               text(proxy.AcceptedLoad, func(c *proxy.Config) *string { return &c.Load }),
+		"subset": {fields: map[string]field{
+			"size":     number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.Subset.Size }),
+			"identity": text(proxy.AcceptedIdentity, func(c *proxy.Config) *string { return &c.Subset.Identity }),
+			"index":    number(proxy.AcceptedIndex, func(c *proxy.Config) *int { return &c.Subset.Index }),
+			"count":    number(proxy.AcceptedRate, func(c *proxy.Config) *int { return &c.Subset.Count }),
+		}},
+		"load": text(proxy.AcceptedLoad, func(c *proxy.Config) *string { return &c.Load }),
 		"health": {fields: map[string]field{
 			"path":      text(proxy.AcceptedPath, func(c *proxy.Config) *string { return &c.Health.Path }),
 			"interval":  duration(proxy.AcceptedInterval, func(c *proxy.Config) *time.Duration { return &c.Health.Interval }),
@@ -251,9 +257,15 @@ func fields() map[string]field {
 			"size": number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.Buffer }),
 			"wait": duration(proxy.AcceptedBufferWait, func(c *proxy.Config) *time.Duration { return &c.BufferWait }),
 		}},
-		"limit":          number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.Limit }),
-		"endpoint_limit": number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.EndpointLimit }),
-		"timeout":        duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Timeout }),
+		"limit": number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.Limit }),
+		"endpoint_limit": {accepted: proxy.AcceptedEndpoint, set: func(cfg *proxy.Config, v value) (err error) {
+			if cfg.AdaptiveEndpoints = v.is(proxy.Adaptive); cfg.AdaptiveEndpoints {
+				return nil
+			}
+			cfg.EndpointLimit, err = v.integer()
+			return err
+		}},
+		"timeout": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Timeout }),
 		"retry": {fields: map[string]field{
 			"attempts":        number(proxy.AcceptedAttempts, func(c *proxy.Config) *int { return &c.Attempts }),
 			"attempt_timeout": duration(proxy.AcceptedAttempt, func(c *proxy.Config) *time.Duration { return &c.AttemptTimeout }),

@@ -42,6 +42,7 @@ func TestTheExample(t *testing.T) {
 		want.TargetTLS = proxy.TargetTLS{CA: "/etc/belfry/ca.pem", ServerName: "backend.internal"}
 		want.Health.Path = "/healthz"
 		want.Breaker.Consecutive, want.Breaker.Ratio = 5, 0.5
+		want.Subset = proxy.Subset{Size: 20, Identity: "proxy-a"}
 		want.Rate = proxy.Rate{PerSecond: 5000, Burst: 500}
 		want.AttemptTimeout = 5 * time.Second
 		want.Hedge.Percentile = 0.95
@@ -225,6 +226,13 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 		{"limit below 0", ok + "limit: -1\n", "f:2: limit must be 1 to 1000000, got -1"},
 		{"absurd", ok + "limit: 99999999999999999999999999\n", "f:2: limit must be 1 to 1000000, got \"99999999999999999999999999\""},
 		{"endpoint_limit 0", ok + "endpoint_limit: 0\n", "f:2: endpoint_limit must be 1 to 1000000, got 0"},
+		{"endpoint_limit a word", ok + "endpoint_limit: adaptiv\n", `f:2: endpoint_limit must be adaptive, or 1 to 1000000, got`},
+		{"subset without size", ok + "subset:\n  identity: a\n", "f:2: subset must have a size of 1 to 1000000"},
+		{"subset of nobody", ok + "subset:\n  size: 3\n", "f:2: subset must have an identity, or index and count"},
+		{"subset with both", ok + "subset:\n  size: 3\n  count: 4\n  identity: a\n", `f:5: subset.identity must not be there with a count, got "a"`},
+		{"subset index", ok + "subset:\n  size: 3\n  index: 4\n  count: 4\n", "f:4: subset.index must be a number from 0 on that is below count, got 4"},
+		{"subset index alone", ok + "subset:\n  size: 3\n  index: 4\n", "f:4: subset.index must not be there without a count, got 4"},
+		{"subset size", ok + "subset:\n  size: 1000001\n  identity: a\n", "f:3: subset.size must be 1 to 1000000, got 1000001"},
 		{"buffer.size 0", ok + "buffer:\n  size: 0\n", "f:3: buffer.size must be 1 to 1000000, got 0"},
 		{"a fraction", ok + "limit: 1.5\n", "f:2: limit must be 1 to 1000000, got 1.5"},
 		{"a word for a number", ok + "limit: many\n", `f:2: limit must be 1 to 1000000, got "many"`},
@@ -274,6 +282,15 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 				t.Errorf("got  %v\nwant %s", err, c.want)
 			}
 		})
+	}
+}
+
+func TestAnEndpointLimitMayFindItself(t *testing.T) {
+	for text, want := range map[string]bool{"adaptive": true, "Adaptive": true, "256": false} {
+		cfg, err := Parse("f", []byte("targets: [http://a]\nendpoint_limit: "+text+"\n"))
+		if err != nil || cfg.AdaptiveEndpoints != want || cfg.EndpointLimit != 256 {
+			t.Errorf("%s: adaptive %v, %d, %v", text, cfg.AdaptiveEndpoints, cfg.EndpointLimit, err)
+		}
 	}
 }
 

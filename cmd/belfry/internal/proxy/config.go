@@ -26,6 +26,8 @@ type Config struct {
 	TargetTLS TargetTLS
 	// DiscoveryInterval is how often names are looked up and files are read. 0 means every 30 s and every 2 s.
 	DiscoveryInterval time.Duration
+	// Subset says which of the servers that they name are used.
+	Subset Subset
 	// Load is how it is told which server is less busy: one of [Loads].
 	Load string
 	// Health says how servers are probed.
@@ -45,6 +47,8 @@ type Config struct {
 	Limit int
 	// EndpointLimit is how many are at one server at a time.
 	EndpointLimit int
+	// AdaptiveEndpoints makes each server's limit find itself by how long it takes, from 1 to EndpointLimit.
+	AdaptiveEndpoints bool
 	// Timeout bounds the time from a request's place to the beginning of its answer, over all attempts.
 	Timeout time.Duration
 	// Attempts is how often a request is sent at most.
@@ -82,6 +86,13 @@ type TargetTLS struct {
 	CA string
 	// ServerName is whose certificate servers must have. Empty means the host in their address.
 	ServerName string
+}
+
+// A Subset says which of the servers one proxy of many uses: [discover.Subset]. Without Size all are used.
+type Subset struct {
+	Size         int
+	Identity     string
+	Index, Count int
 }
 
 // A Health says how servers are probed.
@@ -164,6 +175,9 @@ func Defaults() Config {
 	}
 }
 
+// Adaptive is what a file says in place of a number for a limit that finds itself.
+const Adaptive = "adaptive"
+
 // What Load may be.
 const (
 	LoadExpected = "expected"
@@ -183,6 +197,9 @@ const (
 	AcceptedFile         = "the path of a file in PEM"
 	AcceptedServerName   = "the name of a host"
 	AcceptedPlaces       = "1 to 1000000"
+	AcceptedEndpoint     = Adaptive + ", or " + AcceptedPlaces
+	AcceptedIdentity     = "a text that no other proxy has"
+	AcceptedIndex        = "a number from 0 on that is below count"
 	AcceptedRate         = "0 to 1000000"
 	AcceptedBufferWait   = "1ms to 10m"
 	AcceptedTimeout      = "1ms to 1h"
@@ -303,6 +320,7 @@ func (c Config) checkBounds(v *checks) {
 	}{{"buffer.size", "--buffer", c.Buffer}, {"limit", "--limit", c.Limit}, {"endpoint_limit", "--endpoint-limit", c.EndpointLimit}} {
 		v.within(n.key, n.flag, n.n >= 1 && n.n <= maxPlaces, AcceptedPlaces, n.n)
 	}
+	c.Subset.check(v)
 	v.within("rate.per_second", "", c.Rate.PerSecond >= 0 && c.Rate.PerSecond <= maxPlaces, AcceptedRate, c.Rate.PerSecond)
 	if b := c.Rate.Burst; b > 0 && b <= maxPlaces && c.Rate.PerSecond == 0 {
 		v.add("rate.burst", "", -1, "must not be there without per_second, got %d", b)
@@ -329,6 +347,28 @@ func (c Config) checkBounds(v *checks) {
 	v.within("breaker.ratio", "", c.Breaker.Ratio >= 0 && c.Breaker.Ratio <= 1, AcceptedFailureRatio, c.Breaker.Ratio) // NaN neither
 	v.within("breaker.min_calls", "", c.Breaker.MinCalls >= 1 && c.Breaker.MinCalls <= maxPlaces, AcceptedPlaces, c.Breaker.MinCalls)
 	v.within("health.healthy", "", c.Health.Healthy >= 1 && c.Health.Healthy <= 100, AcceptedInARow, c.Health.Healthy)
+}
+
+func (s Subset) check(v *checks) {
+	if s == (Subset{}) {
+		return
+	}
+	v.within("subset.count", "", s.Count >= 0 && s.Count <= maxPlaces, AcceptedRate, s.Count)
+	if s.Size == 0 {
+		v.add("subset", "", -1, "must have a size of %s", AcceptedPlaces)
+		return
+	}
+	v.within("subset.size", "", s.Size >= 1 && s.Size <= maxPlaces, AcceptedPlaces, s.Size)
+	switch {
+	case s.Count > 0 && s.Identity != "":
+		v.add("subset.identity", "", -1, "must not be there with a count, got %q", s.Identity)
+	case s.Count == 0 && s.Index != 0:
+		v.add("subset.index", "", -1, "must not be there without a count, got %d", s.Index)
+	case s.Count > 0:
+		v.within("subset.index", "", s.Index >= 0 && s.Index < s.Count, AcceptedIndex, s.Index)
+	case s.Count == 0 && s.Identity == "":
+		v.add("subset", "", -1, "must have an identity, or index and count")
+	}
 }
 
 func (c Config) checkTimes(v *checks) {

@@ -31,13 +31,15 @@ type recipe struct {
 	ca      [sha256.Size]byte // of the file's content
 	health  Health
 	breaker Breaker
+	// adaptive is whether the limit finds itself.
+	adaptive bool
 
 	roots *x509.CertPool // nil: the system's
 }
 
 // readRecipe reads what cfg names.
 func readRecipe(cfg Config) (*recipe, error) {
-	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker}
+	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker, adaptive: cfg.AdaptiveEndpoints}
 	if cfg.Health.Path == "" {
 		r.health = Health{}
 	}
@@ -59,7 +61,7 @@ func readRecipe(cfg Config) (*recipe, error) {
 }
 
 func (r *recipe) equal(other *recipe) bool {
-	return r.tls == other.tls && r.ca == other.ca && r.health == other.health && r.breaker == other.breaker
+	return r.tls == other.tls && r.ca == other.ca && r.health == other.health && r.breaker == other.breaker && r.adaptive == other.adaptive
 }
 
 // transport returns what a proxy needs from a transport, which differs from a client: nothing is decompressed on the way, and no other
@@ -99,6 +101,7 @@ type endpoints struct {
 // A member is what endpoints of one key share: a server that moves to a new version has one limit all the time.
 type member struct {
 	limiter *limit.Limiter
+	found   *limit.AdaptiveLimiter                          // of the newest, nil if it has the other
 	health  *health.Service[*http.Request, *http.Response]  // of the newest
 	changes atomic.Uint64                                   // of health
 	breaker *breaker.Service[*http.Request, *http.Response] // of the newest
@@ -149,7 +152,7 @@ func (e *endpoints) join(key, base string, leaf service, r *recipe) service {
 		e.known[key] = m
 	}
 	m.count++
-	var inner service = limit.NewConcurrency(leaf, m.limiter, e.meaning)
+	inner := e.limited(m, leaf, r)
 	out := &endpoint{service: inner, key: key, of: e}
 	if m.breaker = nil; r.breaker.on() {
 		m.breaker = breaker.New(inner, r.breaker.config(), e.meaning)
@@ -164,6 +167,18 @@ func (e *endpoints) join(key, base string, leaf service, r *recipe) service {
 		out.service, m.health = out.health, out.health
 	}
 	return out
+}
+
+// limited puts the limit that r says around leaf. mu is held.
+func (e *endpoints) limited(m *member, leaf service, r *recipe) service {
+	if !r.adaptive {
+		m.found = nil
+		return limit.NewConcurrency(leaf, m.limiter, e.meaning)
+	}
+	if m.found == nil {
+		m.found = limit.NewAdaptiveLimiter(limit.AdaptiveConfig{Max: e.limit, OnReject: e.events.refusal(byEndpoint)})
+	}
+	return limit.NewAdaptive(leaf, m.found, e.meaning)
 }
 
 func (e *endpoints) leave(key string) {
@@ -181,15 +196,18 @@ func (e *endpoints) describe(s *EndpointState) {
 	e.mu.Lock()
 	m := e.known[s.Key]
 	var probed *health.Service[*http.Request, *http.Response]
+	var found *limit.AdaptiveLimiter
 	var broken *breaker.Service[*http.Request, *http.Response]
 	if m != nil {
-		probed, broken = m.health, m.breaker
+		probed, broken, found = m.health, m.breaker, m.found
 	}
 	e.mu.Unlock()
 	if m == nil {
 		return
 	}
-	s.Limit = m.limiter.Stats()
+	if s.Limit = m.limiter.Stats(); found != nil {
+		s.Limit = found.Stats().Stats
+	}
 	if broken != nil {
 		b := broken.Stats()
 		s.Breaker = &b

@@ -231,6 +231,7 @@ func TestABadReloadChangesNothingAndSaysWhy(t *testing.T) {
 		"listen":                     {nil, func(c *Config) { c.Listen = "127.0.0.1:1" }, "listen cannot change while it runs; restart it for that: it is 127.0.0.1:0, the file says 127.0.0.1:1"},
 		"admin":                      {nil, func(c *Config) { c.Admin = "" }, "admin cannot change while it runs"},
 		"load":                       {nil, func(c *Config) { c.Load = LoadRandom }, "load cannot change while it runs"},
+		"subset":                     {nil, func(c *Config) { c.Subset = Subset{Size: 1, Identity: "a"} }, "subset cannot change while it runs"},
 		"client":                     {nil, func(c *Config) { c.Client.IdleTimeout = time.Hour }, "client.idle_timeout cannot change"},
 		"tls":                        {nil, func(c *Config) { c.TLS = ListenTLS{"a", "b"} }, "tls (on or off) cannot change"},
 		"a CA that is not there":     {nil, func(c *Config) { c.TargetTLS.CA = bad + "no" }, "target_tls.ca must be the path of a file in PEM: open"},

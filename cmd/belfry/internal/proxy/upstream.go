@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"slices"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/budget"
+	"github.com/belfry-go/belfry/discover"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/load"
 	"github.com/belfry-go/belfry/retry"
@@ -65,7 +67,7 @@ func newUpstream(cfg Config, told hooks) (*upstream, error) {
 		told:      told,
 		cfg:       cfg, recipe: made, version: 1,
 	}
-	u.servers, err = balance.New(u.sources.all(), u.endpoints.dial, balance.Config{Load: metric(cfg.Load), OnEvent: told.event}, u.endpoints.meaning)
+	u.servers, err = balance.New(cfg.Subset.of(u.sources.all()), u.endpoints.dial, balance.Config{Load: metric(cfg.Load), OnEvent: told.event}, u.endpoints.meaning)
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +95,14 @@ func metric(name string) load.Metric {
 		return load.Constant(nil)
 	}
 	return load.Expected{}
+}
+
+// of leaves the servers of source that are used.
+func (s Subset) of(source iter.Seq2[discover.Change, error]) iter.Seq2[discover.Change, error] {
+	if s == (Subset{}) {
+		return source
+	}
+	return discover.Subset{Size: s.Size, Identity: s.Identity, Index: s.Index, Count: s.Count}.Of(source)
 }
 
 // apply runs cfg from now on, or fails and changes nothing. What cannot be changed is the caller's to refuse.
@@ -192,14 +202,21 @@ func (u *upstream) String() string {
 	u.mu.Lock()
 	cfg := u.cfg
 	u.mu.Unlock()
-	text := fmt.Sprintf("%s → balance(%s) → ", u.now.Load().text, map[string]string{
+	text := fmt.Sprintf("%s → balance(%s", u.now.Load().text, map[string]string{
 		LoadExpected: "expected", LoadPeakEWMA: "peak ewma", LoadInFlight: "in flight", LoadRandom: "random",
 	}[cfg.Load])
+	if s := cfg.Subset; s.Size > 0 {
+		text += fmt.Sprintf(", subset of %d", s.Size)
+	}
+	text += ") → "
 	if cfg.Health.Path != "" {
 		text += fmt.Sprintf("health(%s every %v) → ", cfg.Health.Path, cfg.Health.Interval)
 	}
 	if b := cfg.Breaker; b.on() {
 		text += "breaker(" + b.String() + ") → "
+	}
+	if cfg.AdaptiveEndpoints {
+		return text + fmt.Sprintf("adaptive limit(1 to %d each)", cfg.EndpointLimit)
 	}
 	return text + fmt.Sprintf("concurrency limit(%d each)", cfg.EndpointLimit)
 }
