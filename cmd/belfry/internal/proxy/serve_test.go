@@ -141,7 +141,7 @@ func TestTheStackIsListedInOrder(t *testing.T) {
 	p := start(t, nil, "http://127.0.0.1:1", "http://127.0.0.1:2")
 	text := p.log.String()
 	at := 0
-	for _, layer := range []string{"load shed → ", "buffer(512", "concurrency limit(1024) → ", "timeout(30s) → ", "retry(3 ", "balance(peak ewma) → ", "concurrency limit(256 each)"} {
+	for _, layer := range []string{"load shed → ", "buffer(512", "concurrency limit(1024) → ", "timeout(30s) → ", "retry(3 ", "balance(expected) → ", "concurrency limit(256 each)"} {
 		i := strings.Index(text[at:], layer)
 		if i < 0 {
 			t.Fatalf("%q is missing, or out of order, in\n%s", layer, text)
