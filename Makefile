@@ -40,10 +40,11 @@ all: test check ## Everything CI does (default)
 check: lint lint-test tidy standalone bench-smoke ## Everything CI does after the tests
 
 .PHONY: test
-test: ## Run all tests with the race detector, and those that count allocations or simulate without it
+test: ## Run all tests with the race detector, and those that count allocations, simulate or take many rounds without it
 	scripts/test-race $(TESTFLAGS)
 	scripts/test-allocs
 	scripts/test-figures
+	BALANCE_ROUNDS=25000 $(GO) test -run='^TestStress$$' ./balance # four metrics: 100,000 rounds
 
 .PHONY: lint
 lint: tools ## Run golangci-lint and the checks of scripts/
