@@ -203,14 +203,14 @@ func TestReportedLoadEndToEnd(t *testing.T) {
 				return limit.NewConcurrency(inner, limit.NewLimiter(10))
 			},
 		}},
-		{"S17 and what they answer to probes", load.Probing{}, Config{ProbePath: DefaultProbePath}},
+		{"S17 and what they answer to probes", load.Probing{Reported: load.Reported{Trust: time.Minute}, PerCall: 100}, Config{ProbePath: DefaultProbePath}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var busy, free atomic.Int64
 			of := func(n float64) ReportConfig { return ReportConfig{Load: func() float64 { return n }} }
 			a, b := loaded(t, of(1e6), &busy, c.cfg.ProbePath != ""), loaded(t, of(1), &free, c.cfg.ProbePath != "")
 			s := balanced(t, 200, c.metric, c.cfg, a, b)
-			if free.Load() < 180 {
+			if free.Load() < 160 { // the first calls come before the first answer to a probe
 				t.Errorf("the free server has got %d of 200, the busy one %d", free.Load(), busy.Load())
 			}
 			for _, ep := range s.Endpoints {

@@ -22,7 +22,7 @@ import (
 type Reported struct {
 	Expected
 	// Trust is how long a report takes to weigh 1/e of what it did. 0 means as long as it takes until one more of the
-	// requests that are usually in flight is answered: their latency divided by their number (Little's law).
+	// requests that are usually in flight is answered: their latency divided by their number (Little's law), 64 at most.
 	Trust time.Duration
 }
 
@@ -101,8 +101,11 @@ func (f *reportedFleet) trustFor(typical, usual float64) decay {
 	if f.trust != 0 {
 		return decay(1 / f.trust)
 	}
-	return decay((usual + 1) / typical)
+	return decay(min(usual+1, mostAnswers) / typical)
 }
+
+// mostAnswers is how many answers are expected at most while one is waited for: a server may report in other units than requests.
+const mostAnswers = 64
 
 // An average is the mean of numbers, the latest of which count most.
 type average struct {
