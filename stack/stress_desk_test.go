@@ -185,12 +185,12 @@ func (s *stress) weather() {
 		select {
 		case <-s.over:
 			s.storm.Store(false)
-			s.limiter.Resize(40)
+			_ = s.limiter.Resize(40)
 			return
 		case <-time.After(time.Duration(1+r.IntN(30)) * time.Millisecond):
 		}
 		s.storm.Store(r.IntN(6) == 0)
-		s.limiter.Resize(20 + r.IntN(40))
+		_ = s.limiter.Resize(20 + r.IntN(40))
 		if r.IntN(50) == 0 {
 			s.breaker.Trip(10 * time.Millisecond)
 		}
