@@ -229,7 +229,8 @@ func fields() map[string]field {
 			"index":    number(proxy.AcceptedIndex, func(c *proxy.Config) *int { return &c.Subset.Index }),
 			"count":    number(proxy.AcceptedRate, func(c *proxy.Config) *int { return &c.Subset.Count }),
 		}},
-		"load": text(proxy.AcceptedLoad, func(c *proxy.Config) *string { return &c.Load }),
+		"load":       text(proxy.AcceptedLoad, func(c *proxy.Config) *string { return &c.Load }),
+		"probe_path": text(proxy.AcceptedProbePath, func(c *proxy.Config) *string { return &c.ProbePath }),
 		"health": {fields: map[string]field{
 			"path":      text(proxy.AcceptedPath, func(c *proxy.Config) *string { return &c.Health.Path }),
 			"interval":  duration(proxy.AcceptedInterval, func(c *proxy.Config) *time.Duration { return &c.Health.Interval }),

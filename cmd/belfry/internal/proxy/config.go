@@ -8,7 +8,10 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
+
+	"github.com/belfry-go/belfry/belfryhttp"
 )
 
 // Config says where to listen, whom to send to, and within which bounds. [Defaults] has sensible numbers.
@@ -30,6 +33,8 @@ type Config struct {
 	Subset Subset
 	// Load is how it is told which server is less busy: one of [Loads].
 	Load string
+	// ProbePath is where servers are asked how busy they are, if Load is LoadProbing.
+	ProbePath string
 	// Health says how servers are probed.
 	Health Health
 	// Breaker says when a server that fails is left alone.
@@ -152,6 +157,7 @@ func Defaults() Config {
 		Listen:        "127.0.0.1:8080",
 		Admin:         "127.0.0.1:9900",
 		Load:          LoadExpected,
+		ProbePath:     belfryhttp.DefaultProbePath,
 		LogLevel:      "info",
 		Health:        Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Unhealthy: 3, Healthy: 2},
 		Breaker:       Breaker{Window: 10 * time.Second, MinCalls: 20, MinPause: time.Second, MaxPause: time.Minute},
@@ -181,10 +187,17 @@ const Adaptive = "adaptive"
 // What Load may be.
 const (
 	LoadExpected = "expected"
+	LoadReported = "reported"
+	LoadProbing  = "probing"
 	LoadPeakEWMA = "peak_ewma"
 	LoadInFlight = "in_flight"
 	LoadRandom   = "random"
 )
+
+// loadNames is what Load may be, in words.
+var loadNames = map[string]string{
+	LoadExpected: "expected", LoadReported: "reported", LoadProbing: "probing", LoadPeakEWMA: "peak ewma", LoadInFlight: "in flight", LoadRandom: "random",
+}
 
 // logLevels is what LogLevel may be.
 var logLevels = map[string]slog.Level{"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError}
@@ -211,8 +224,9 @@ const (
 	AcceptedReplay       = "0 to 16MiB"
 	AcceptedDrain        = "0s to 1h"
 	AcceptedInterval     = "100ms to 1h"
-	AcceptedLoad         = LoadExpected + ", " + LoadPeakEWMA + ", " + LoadInFlight + " or " + LoadRandom
+	AcceptedLoad         = LoadExpected + ", " + LoadReported + ", " + LoadProbing + ", " + LoadPeakEWMA + ", " + LoadInFlight + " or " + LoadRandom
 	AcceptedLogLevel     = "debug, info, warn or error"
+	AcceptedProbePath    = "a path that begins with /, without a query"
 	AcceptedPath         = "a path that begins with /, with a query or without"
 	AcceptedInARow       = "1 to 100"
 	AcceptedConsecutive  = "0 to 1000"
@@ -334,7 +348,9 @@ func (c Config) checkBounds(v *checks) {
 	if p := c.Hedge.Percentile; p != 0 {
 		v.within("hedge.percentile", "", p >= 0.01 && p <= 0.999, AcceptedPercentile, p) // NaN neither
 	}
-	v.within("load", "", c.Load == LoadExpected || c.Load == LoadPeakEWMA || c.Load == LoadInFlight || c.Load == LoadRandom, AcceptedLoad, strconv.Quote(c.Load))
+	v.within("load", "", loadNames[c.Load] != "", AcceptedLoad, strconv.Quote(c.Load))
+	_, err := probeURL(c.ProbePath)
+	v.within("probe_path", "", err == nil && !strings.ContainsAny(c.ProbePath, "?%"), AcceptedProbePath, strconv.Quote(c.ProbePath))
 	_, ok := logLevels[c.LogLevel]
 	v.within("log_level", "--log-level", ok, AcceptedLogLevel, strconv.Quote(c.LogLevel))
 	v.within("client.header_bytes", "", c.Client.HeaderBytes >= minHeader && c.Client.HeaderBytes <= maxHeader, AcceptedHeaderBytes, c.Client.HeaderBytes)

@@ -31,6 +31,7 @@ type recipe struct {
 	ca      [sha256.Size]byte // of the file's content
 	health  Health
 	breaker Breaker
+	probePath string // empty: servers are not asked how busy they are
 	// adaptive is whether the limit finds itself.
 	adaptive bool
 
@@ -42,6 +43,9 @@ func readRecipe(cfg Config) (*recipe, error) {
 	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker, adaptive: cfg.AdaptiveEndpoints}
 	if cfg.Health.Path == "" {
 		r.health = Health{}
+	}
+	if cfg.Load == LoadProbing {
+		r.probePath = cfg.ProbePath
 	}
 	if !cfg.Breaker.on() {
 		r.breaker = Breaker{}
@@ -137,6 +141,7 @@ func (e *endpoints) dial(_ context.Context, key, addr string) (service, error) {
 	e.mu.Unlock()
 	return belfryhttp.Endpoint(base, belfryhttp.Config{
 		PreserveHost: true,
+		ProbePath:    r.probePath,
 		Transport:    r.transport(scheme, places),
 		PerEndpoint:  func(leaf service) service { return e.join(key, base, leaf, r) },
 	})

@@ -216,6 +216,7 @@ func fixed(now, next Config) error {
 		{"admin", now.Admin, next.Admin},
 		{"tls (on or off)", now.TLS.Cert != "", next.TLS.Cert != ""},
 		{"load", now.Load, next.Load},
+		{"probe_path", now.ProbePath, next.ProbePath},
 		{"subset", now.Subset, next.Subset},
 		{"client.header_timeout", now.Client.HeaderTimeout, next.Client.HeaderTimeout},
 		{"client.idle_timeout", now.Client.IdleTimeout, next.Client.IdleTimeout},

@@ -87,6 +87,10 @@ func newRate(r Rate, told hooks) *limit.RateLimiter {
 
 func metric(name string) load.Metric {
 	switch name {
+	case LoadReported:
+		return load.Reported{}
+	case LoadProbing:
+		return load.Probing{}
 	case LoadPeakEWMA:
 		return load.PeakEWMA{}
 	case LoadInFlight:
@@ -202,9 +206,7 @@ func (u *upstream) String() string {
 	u.mu.Lock()
 	cfg := u.cfg
 	u.mu.Unlock()
-	text := fmt.Sprintf("%s → balance(%s", u.now.Load().text, map[string]string{
-		LoadExpected: "expected", LoadPeakEWMA: "peak ewma", LoadInFlight: "in flight", LoadRandom: "random",
-	}[cfg.Load])
+	text := fmt.Sprintf("%s → balance(%s", u.now.Load().text, loadNames[cfg.Load])
 	if s := cfg.Subset; s.Size > 0 {
 		text += fmt.Sprintf(", subset of %d", s.Size)
 	}
