@@ -11,6 +11,8 @@ import (
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/discover"
+	"github.com/belfry-go/belfry/eject"
+	"github.com/belfry-go/belfry/outlier"
 )
 
 // Balance returns a service over the servers that source names by their base URLs, such as "https://a:8443/api", or by host and
@@ -22,38 +24,45 @@ import (
 // connections. It connects when it is first used; an endpoint to which there is no connection fails calls that were not sent, which
 // cost it its rank, and may go elsewhere in a retry whatever their method.
 //
+// At most a tenth of the endpoints is out at a time because their breakers are open, they do worse than others, or they asked for it by a Retry-After, and
+// never the last one; b.Eject says otherwise.
+//
 // Balance reads all of cfg but BodyBuffer. It fails if either Config is not valid.
 func Balance(source iter.Seq2[discover.Change, error], b balance.Config, cfg ...Config) (*balance.Balancer[*http.Request, *http.Response], error) {
 	c, err := only(cfg)
 	if err != nil {
 		return nil, err
 	}
-	dial := func(_ context.Context, _, addr string) (belfry.Service[*http.Request, *http.Response], error) {
-		return c.endpoint(addr)
+	var peers *outlier.Detector
+	if c.Outlier != nil {
+		peers = outlier.NewDetector(*c.Outlier)
+	}
+	dial := func(ctx context.Context, _, addr string) (belfry.Service[*http.Request, *http.Response], error) {
+		return c.endpoint(addr, eject.From(ctx), peers)
 	}
 	return balance.New(source, dial, b, Semantics(c))
 }
 
 // Endpoint returns the service of the one server at addr, as [Balance] makes it of each: for a dialler of one's own for
 // [balance.New], one that must know which endpoint it makes. It reads of cfg what Balance reads. Its Close closes what
-// PerEndpoint made, if that can be closed, and then idle connections. It fails if addr is no base URL, or cfg not valid.
+// PerEndpoint made, if that can be closed, and then idle connections. It has no peers, so Outlier means nothing to it. It fails if addr is no base URL, or cfg not valid.
 func Endpoint(addr string, cfg ...Config) (belfry.Service[*http.Request, *http.Response], error) {
 	c, err := only(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return c.endpoint(addr)
+	return c.endpoint(addr, nil, nil)
 }
 
-// endpoint returns the service of the server at addr.
-func (c *Config) endpoint(addr string) (belfry.Service[*http.Request, *http.Response], error) {
+// endpoint returns the service of the server at addr, with its part of the guard rail and its peers, if there are any.
+func (c *Config) endpoint(addr string, guard *eject.Endpoint, peers *outlier.Detector) (belfry.Service[*http.Request, *http.Response], error) {
 	base, err := parseBase(addr)
 	if err != nil {
 		return nil, err
 	}
 	leaf := Transport(c.newTransport())
 	leaf.rewrite = func(out *http.Request) { rewrite(out, base, c.PreserveHost) }
-	if c.PerEndpoint == nil && c.Breaker == nil && c.ProbePath == "" {
+	if c.PerEndpoint == nil && c.Breaker == nil && c.ProbePath == "" && peers == nil {
 		return leaf, nil
 	}
 	var svc belfry.Service[*http.Request, *http.Response] = leaf
@@ -61,7 +70,12 @@ func (c *Config) endpoint(addr string) (belfry.Service[*http.Request, *http.Resp
 		svc = c.PerEndpoint(svc)
 	}
 	if c.Breaker != nil {
-		svc = breaker.New(svc, *c.Breaker, Semantics(*c))
+		cfg := *c.Breaker
+		cfg.Guard = guard
+		svc = breaker.New(svc, cfg, Semantics(*c))
+	}
+	if peers != nil {
+		svc = outlier.New(svc, peers, guard, Semantics(*c))
 	}
 	if c.ProbePath != "" {
 		return newProbed(&closing{svc, leaf}, base, c.ProbePath), nil

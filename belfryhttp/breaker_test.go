@@ -30,7 +30,7 @@ func TestBalanceWithABreakerForEachEndpoint(t *testing.T) {
 	good := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { well.Add(1) }))
 	defer good.Close()
 	changes := make(chan breaker.Change, 10)
-	b, err := Balance(discover.List(bad.URL, good.URL), balance.Config{Load: load.Constant(nil)}, Config{Breaker: &breaker.Config{
+	b, err := Balance(discover.List(bad.URL, good.URL), balance.Config{Load: load.Constant(nil), MaxRetryAfter: -1}, Config{Breaker: &breaker.Config{
 		Consecutive: 2, MaxRetryAfter: time.Hour, OnChange: func(c breaker.Change) { changes <- c },
 	}})
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/breaker"
+	"github.com/belfry-go/belfry/outlier"
 )
 
 // Config says what HTTP leaves open. One Config may be given to all functions of the package that take one; each
@@ -56,6 +57,10 @@ type Config struct {
 	// such as [load.Probing]: [DefaultProbePath] if they are behind [ReportLoad]. Empty means that they are not asked.
 	ProbePath string
 
+	// Outlier has [Balance] compare the endpoints, and leave those alone for a while that fail more often than their peers, or, if it says so,
+	// are slower. Nil means that they are not compared. How many may be out, Breaker counted, says the guard rail in balance.Config.
+	Outlier *outlier.Config
+
 	// IdleConns is how many idle connections are kept for each endpoint, unless Transport says so itself: at least the
 	// number of concurrent requests, lest connections are opened and closed all the time. Zero means 512.
 	IdleConns int
@@ -95,6 +100,11 @@ func (c Config) Validate() error {
 	if c.Breaker != nil {
 		if err := c.Breaker.Validate(); err != nil {
 			return fmt.Errorf("belfryhttp: Breaker: %w", err)
+		}
+	}
+	if c.Outlier != nil {
+		if err := c.Outlier.Validate(); err != nil {
+			return fmt.Errorf("belfryhttp: Outlier: %w", err)
 		}
 	}
 	return nil

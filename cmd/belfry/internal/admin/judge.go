@@ -8,6 +8,7 @@ import (
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
+	"github.com/belfry-go/belfry/eject"
 )
 
 // A Status is the whole in a word.
@@ -38,12 +39,13 @@ const (
 	BackingOff Condition = "backing off" // not asked for a while
 	Unhealthy  Condition = "unhealthy"   // not asked, because its probes fail
 	Tripped    Condition = "tripped"     // not asked, because its breaker is not closed
+	Ejected    Condition = "ejected"     // not asked, because it does worse than its peers, or has asked for it
 	Closed     Condition = "closed"
 	Removed    Condition = "draining" // removed, with requests in flight
 )
 
 // conditions is all of them.
-var conditions = []Condition{Ready, NotReady, Failing, Dialling, BackingOff, Unhealthy, Tripped, Closed, Removed}
+var conditions = []Condition{Ready, NotReady, Failing, Dialling, BackingOff, Unhealthy, Tripped, Ejected, Closed, Removed}
 
 func conditionOf(e proxy.EndpointState, failing bool) Condition {
 	switch {
@@ -55,6 +57,8 @@ func conditionOf(e proxy.EndpointState, failing bool) Condition {
 		return Unhealthy
 	case e.Breaker != nil && e.Breaker.State != breaker.Closed:
 		return Tripped
+	case slices.Contains(e.EndpointStats.Ejected, eject.Outlier) || slices.Contains(e.EndpointStats.Ejected, eject.Overload):
+		return Ejected
 	case e.State == balance.BackingOff:
 		return BackingOff
 	case e.State == balance.Dialling:

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -10,6 +11,7 @@ import (
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
+	"github.com/belfry-go/belfry/eject"
 )
 
 // registry returns all metrics: the proxy's, read from its state when they are asked for, and those of the process.
@@ -71,6 +73,13 @@ var (
 	waiting         = gauge("endpoint_waiters", "Requests that wait because no endpoint is ready.", "route")
 	discoveryFailed = gauge("discovery_failing", "1 if endpoints were last looked for in vain.", "route")
 
+	ejectionsTotal   = counter("ejections_total", "Endpoints that were left alone, by the reason.", "route", "reason")
+	ejectionsRefused = counter("ejections_refused_total", "Endpoints that would have been left alone if not too many had been, by the reason.", "route", "reason")
+	endpointsEjected = gauge("endpoints_ejected", "Endpoints that are left alone.", "route")
+	endpointsMay     = gauge("endpoints_ejectable", "Endpoints that may be left alone at a time.", "route")
+	panicsTotal      = counter("panics_total", "Requests for which choosing met left-alone endpoints only, by the state of the one it took in the end.", "route", "state")
+	endpointEjected  = gauge("endpoint_ejected", "1 if the endpoint is left alone for the reason.", "route", "endpoint", "reason")
+
 	endpointState    = gauge("endpoint_state", "1 for the state in which the endpoint is, 0 for the others.", "route", "endpoint", "state")
 	endpointHealthy  = gauge("endpoint_healthy", "1 if its probes succeed. Only where there are probes.", "route", "endpoint")
 	endpointChanges  = counter("endpoint_health_changes_total", "How often it became healthy or unhealthy. Only where there are probes.", "route", "endpoint")
@@ -86,7 +95,8 @@ var (
 	metrics = []metric{
 		buildInfo, draining, generation, configTime, configBad, requestsTotal, requestsInFlight, rejectionsTotal, ownAnswersTotal,
 		limitPlaces, limitInFlight, bufferSeats, bufferSeated, bufferQueued, bufferExpired, refusedTotal, timeoutsTotal, retriesTotal, retriesRefused,
-		budgetBalance, hedgesTotal, hedgesWon, hedgesRefused, waiting, discoveryFailed, endpointState, endpointHealthy, endpointChanges, endpointBreaker, endpointOpened, endpointInFlight, endpointPlaces,
+		budgetBalance, hedgesTotal, hedgesWon, hedgesRefused, waiting, discoveryFailed, ejectionsTotal, ejectionsRefused, endpointsEjected, endpointsMay, panicsTotal, endpointEjected,
+		endpointState, endpointHealthy, endpointChanges, endpointBreaker, endpointOpened, endpointInFlight, endpointPlaces,
 		endpointCost, endpointLatency, endpointShare, endpointAttempts,
 	}
 )
@@ -158,6 +168,19 @@ func collectLayers(send sender, state proxy.State) {
 	}
 	send(waiting, float64(state.Waiting), route)
 	send(discoveryFailed, flag(state.Discovery != nil), route)
+	collectGuard(send, state)
+}
+
+func collectGuard(send sender, state proxy.State) {
+	for why := range eject.Whys {
+		send(ejectionsTotal, float64(state.Guard.Ejected[why]), route, why.String())
+		send(ejectionsRefused, float64(state.Guard.Refused[why]), route, why.String())
+	}
+	send(endpointsEjected, float64(state.Guard.Out), route)
+	send(endpointsMay, float64(state.Guard.Allowed), route)
+	send(panicsTotal, float64(state.Panics.Ready), route, "ready")
+	send(panicsTotal, float64(state.Panics.Probing), route, "probing")
+	send(panicsTotal, float64(state.Panics.Failed), route, "failed")
 }
 
 // collectEndpoints sends one set of values for each key. A removed endpoint may still be there when its key is back: their
@@ -202,6 +225,9 @@ func (s *endpointSum) collect(send sender, key string) {
 		balance.Dialling, balance.BackingOff, balance.NotReady, balance.Ready, balance.Closed, balance.Draining,
 	} {
 		send(endpointState, flag(s.State == state), route, key, state.String())
+	}
+	for why := range eject.Whys {
+		send(endpointEjected, flag(slices.Contains(s.Ejected, why)), route, key, why.String())
 	}
 	if s.Health != nil {
 		send(endpointHealthy, flag(s.Health.Healthy), route, key)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/version"
+	"github.com/belfry-go/belfry/eject"
 )
 
 // A Snapshot is what /api/state answers. Counts are since the start; rates, shares and quantiles are over the last WindowSeconds, and
@@ -41,6 +42,7 @@ type Snapshot struct {
 	Hedge     Hedge             `json:"hedge"`
 	Discovery Discovery         `json:"discovery"`
 	Endpoints []Endpoint        `json:"endpoints"`
+	Guard     Guard             `json:"guard"`
 }
 
 // A Config is which configuration runs, and whether a newer one was refused.
@@ -164,6 +166,64 @@ type Endpoint struct {
 	Health    *Health `json:"health,omitempty"`
 	// Breaker is what its breaker says, if there is one.
 	Breaker *Breaker `json:"breaker,omitempty"`
+	// Ejected is why it is left alone: breaker, health, outlier, overload; empty if it is not. EjectedSeconds is for how long at least.
+	Ejected        []string `json:"ejected,omitempty"`
+	EjectedSeconds float64  `json:"ejected_seconds,omitempty"`
+	// Outlier is how it does among its peers, if they are compared.
+	Outlier *Outlier `json:"outlier,omitempty"`
+}
+
+// An Outlier is how an endpoint did among its peers in the latest interval.
+type Outlier struct {
+	Calls         uint64  `json:"calls"`
+	Success       float64 `json:"success"`
+	MedianSuccess float64 `json:"median_success"`
+	// Latency and MedianLatency are 0 if nobody compares them.
+	Latency       float64 `json:"latency_ms"`
+	MedianLatency float64 `json:"median_latency_ms"`
+	Peers         int     `json:"peers"`
+	// Ejections counts how often it was left alone, Spared how often it would have been if not too many had been.
+	Ejections uint64 `json:"ejections"`
+	Spared    uint64 `json:"spared"`
+}
+
+// A Guard is what the guard rail says: how many endpoints are left alone, and may be.
+type Guard struct {
+	Endpoints int               `json:"endpoints"`
+	Out       int               `json:"out"`
+	Allowed   int               `json:"allowed"`
+	Ejected   map[string]uint64 `json:"ejected"`
+	Refused   map[string]uint64 `json:"refused"`
+	// PanicReady, PanicProbing and PanicFailed count requests for which choosing met left-alone endpoints only, by which it found in the end.
+	PanicReady   uint64 `json:"panic_ready"`
+	PanicProbing uint64 `json:"panic_probing"`
+	PanicFailed  uint64 `json:"panic_failed"`
+}
+
+func guardOf(s proxy.State) Guard {
+	g := Guard{
+		Endpoints: s.Guard.Endpoints, Out: s.Guard.Out, Allowed: s.Guard.Allowed, Ejected: map[string]uint64{}, Refused: map[string]uint64{},
+		PanicReady: s.Panics.Ready, PanicProbing: s.Panics.Probing, PanicFailed: s.Panics.Failed,
+	}
+	for why := range eject.Whys {
+		g.Ejected[why.String()], g.Refused[why.String()] = s.Guard.Ejected[why], s.Guard.Refused[why]
+	}
+	return g
+}
+
+// ejectedOf adds why e is left alone, and how it does among its peers.
+func (all *Endpoint) ejectedOf(e proxy.EndpointState) {
+	for _, why := range e.Ejected {
+		all.Ejected = append(all.Ejected, why.String())
+	}
+	if len(e.Ejected) > 0 {
+		all.EjectedSeconds = e.Until.Round(time.Millisecond).Seconds()
+	}
+	if o := e.Outlier; o != nil {
+		all.Outlier = &Outlier{
+			o.Calls, o.Success, o.MedianSuccess, milliseconds(o.Latency), milliseconds(o.MedianLatency), o.Peers, o.Ejections, o.Spared,
+		}
+	}
 }
 
 // A Breaker is what an endpoint's breaker says.
@@ -228,6 +288,7 @@ func (a *Admin) snapshot(o observation) Snapshot {
 		},
 		Discovery: Discovery{Waiting: st.Waiting, Error: text(st.Discovery)},
 		Endpoints: make([]Endpoint, len(st.Endpoints)),
+		Guard:     guardOf(st),
 	}
 	for i, id := range identify(st.Endpoints) {
 		s.Endpoints[i] = endpointOf(st.Endpoints[i], lately, id)
@@ -297,6 +358,7 @@ func endpointOf(e proxy.EndpointState, lately recent, id endpointID) Endpoint {
 		Successes: e.Successes, Failures: e.Failures, Ignored: e.Ignored,
 		NotReady: text(e.Err), LastError: text(e.Failure),
 	}
+	all.ejectedOf(e)
 	if lately.sent {
 		all.Share = &r.share
 	}

@@ -249,6 +249,28 @@ func fields() map[string]field {
 			"min_pause": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Breaker.MinPause }),
 			"max_pause": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Breaker.MaxPause }),
 		}},
+		"outlier": {fields: map[string]field{
+			"gap": {accepted: proxy.AcceptedFailureRatio, set: func(cfg *proxy.Config, v value) (err error) {
+				cfg.Outlier.Gap, err = v.number()
+				return err
+			}},
+			"latency": {accepted: proxy.AcceptedTimesMedian, set: func(cfg *proxy.Config, v value) (err error) {
+				cfg.Outlier.Latency, err = v.number()
+				return err
+			}},
+			"interval":  duration(proxy.AcceptedInterval, func(c *proxy.Config) *time.Duration { return &c.Outlier.Interval }),
+			"min_calls": number(proxy.AcceptedPlaces, func(c *proxy.Config) *int { return &c.Outlier.MinCalls }),
+			"min_pause": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Outlier.MinPause }),
+			"max_pause": duration(proxy.AcceptedTimeout, func(c *proxy.Config) *time.Duration { return &c.Outlier.MaxPause }),
+		}},
+		"eject": {fields: map[string]field{
+			"max_share": {accepted: proxy.AcceptedShare, set: func(cfg *proxy.Config, v value) (err error) {
+				cfg.Eject.MaxShare, err = v.number()
+				return err
+			}},
+			"keep":        number(proxy.AcceptedKeep, func(c *proxy.Config) *int { return &c.Eject.Keep }),
+			"retry_after": duration(proxy.AcceptedDrain, func(c *proxy.Config) *time.Duration { return &c.Eject.RetryAfter }),
+		}},
 		"rate": {fields: map[string]field{
 			"per_second": number(proxy.AcceptedRate, func(c *proxy.Config) *int { return &c.Rate.PerSecond }),
 			"burst":      number(proxy.AcceptedRate, func(c *proxy.Config) *int { return &c.Rate.Burst }),

@@ -43,6 +43,7 @@ func TestTheExample(t *testing.T) {
 		want.Health.Path = "/healthz"
 		want.Breaker.Consecutive, want.Breaker.Ratio = 5, 0.5
 		want.Subset = proxy.Subset{Size: 20, Identity: "proxy-a"}
+		want.Outlier.Gap, want.Outlier.Latency = 0.1, 3
 		want.Rate = proxy.Rate{PerSecond: 5000, Burst: 500}
 		want.AttemptTimeout = 5 * time.Second
 		want.Hedge.Percentile = 0.95
@@ -256,6 +257,9 @@ func TestMistakesHaveTheirLine(t *testing.T) {
 		{"failures in a row", ok + "breaker: {consecutive: -1}\n", "f:2: breaker.consecutive must be 0 to 1000, got -1"},
 		{"share of failures", ok + "breaker:\n  ratio: 1.5\n", "f:3: breaker.ratio must be 0 to 1, got 1.5"},
 		{"no share of failures", ok + "breaker: {ratio: .nan}\n", "f:2: breaker.ratio must be 0 to 1, got .nan"},
+		{"half as slow", ok + "outlier: {latency: 0.5}\n", "f:2: outlier.latency must be 1 to 100, or 0 for no comparison, got 0.5"},
+		{"times", ok + "outlier:\n  min_pause: 2m\n  max_pause: 1m\n", "f:4: outlier.max_pause must not be below min_pause, 2m0s, got 1m0s"},
+		{"nobody may be out", ok + "eject: {max_share: 0}\n", "f:2: eject.max_share must be 0.001 to 1, got 0"},
 		{"window", ok + "breaker: {window: 1ms}\n", "f:2: breaker.window must be 100ms to 1h, got 1ms"},
 		{"too few calls", ok + "breaker: {min_calls: 0}\n", "f:2: breaker.min_calls must be 1 to 1000000, got 0"},
 		{"no pause", ok + "breaker: {min_pause: 0s}\n", "f:2: breaker.min_pause must be 1ms to 1h, got 0s"},

@@ -39,6 +39,10 @@ type Config struct {
 	Health Health
 	// Breaker says when a server that fails is left alone.
 	Breaker Breaker
+	// Outlier says when a server that does worse than the others is left alone.
+	Outlier Outlier
+	// Eject says how many servers may be left alone at a time.
+	Eject Eject
 
 	// Rate is how many requests are taken in a second.
 	Rate Rate
@@ -122,6 +126,28 @@ type Breaker struct {
 	MinPause, MaxPause time.Duration
 }
 
+// An Outlier says when a server that does worse than the others is left alone. Without Gap and Latency none is.
+type Outlier struct {
+	// Gap is how much smaller the share of its good answers has to be than the median, 0 if that does not count.
+	Gap float64
+	// Latency is how many times the median latency it has to take, 0 if that does not count.
+	Latency float64
+	// Interval is how often servers are compared, if they had MinCalls since the last time.
+	Interval time.Duration
+	MinCalls int
+	// MinPause is for how long one is left alone first; that doubles up to MaxPause.
+	MinPause, MaxPause time.Duration
+}
+
+// An Eject says how many servers may be left alone at a time, for whatever reason.
+type Eject struct {
+	// MaxShare is which part of all, though one always may be; Keep is how many never are.
+	MaxShare float64
+	Keep     int
+	// RetryAfter is how long a server is left alone at most because its answer has asked for it, 0 if nobody listens.
+	RetryAfter time.Duration
+}
+
 // A Hedge says when a request is sent to a second server because the first is slow. Without Delay and Percentile none is.
 type Hedge struct {
 	// Delay is how long an attempt is waited for. 0 means that Percentile decides.
@@ -161,6 +187,8 @@ func Defaults() Config {
 		LogLevel:      "info",
 		Health:        Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Unhealthy: 3, Healthy: 2},
 		Breaker:       Breaker{Window: 10 * time.Second, MinCalls: 20, MinPause: time.Second, MaxPause: time.Minute},
+		Outlier:       Outlier{Interval: 10 * time.Second, MinCalls: 30, MinPause: 30 * time.Second, MaxPause: 5 * time.Minute},
+		Eject:         Eject{MaxShare: 0.1, Keep: 1, RetryAfter: 30 * time.Second},
 		Shed:          true,
 		Buffer:        512,
 		BufferWait:    5 * time.Second,
@@ -231,6 +259,9 @@ const (
 	AcceptedInARow       = "1 to 100"
 	AcceptedConsecutive  = "0 to 1000"
 	AcceptedFailureRatio = "0 to 1"
+	AcceptedShare        = "0.001 to 1"
+	AcceptedKeep         = "0 to 1000000"
+	AcceptedTimesMedian  = "1 to 100, or 0 for no comparison"
 	AcceptedClientTimes  = "10ms to 1h"
 	AcceptedHeaderBytes  = "4KiB to 16MiB"
 	AcceptedForwarders   = "addresses or networks, such as 10.0.0.1 or 10.0.0.0/8"
@@ -362,6 +393,12 @@ func (c Config) checkBounds(v *checks) {
 	v.within("breaker.consecutive", "", c.Breaker.Consecutive >= 0 && c.Breaker.Consecutive <= 1000, AcceptedConsecutive, c.Breaker.Consecutive)
 	v.within("breaker.ratio", "", c.Breaker.Ratio >= 0 && c.Breaker.Ratio <= 1, AcceptedFailureRatio, c.Breaker.Ratio) // NaN neither
 	v.within("breaker.min_calls", "", c.Breaker.MinCalls >= 1 && c.Breaker.MinCalls <= maxPlaces, AcceptedPlaces, c.Breaker.MinCalls)
+	v.within("outlier.gap", "", c.Outlier.Gap >= 0 && c.Outlier.Gap <= 1, AcceptedFailureRatio, c.Outlier.Gap) // NaN neither
+	l := c.Outlier.Latency
+	v.within("outlier.latency", "", l == 0 || l >= 1 && l <= 100, AcceptedTimesMedian, l)
+	v.within("outlier.min_calls", "", c.Outlier.MinCalls >= 1 && c.Outlier.MinCalls <= maxPlaces, AcceptedPlaces, c.Outlier.MinCalls)
+	v.within("eject.max_share", "", c.Eject.MaxShare >= 0.001 && c.Eject.MaxShare <= 1, AcceptedShare, c.Eject.MaxShare)
+	v.within("eject.keep", "", c.Eject.Keep >= 0 && c.Eject.Keep <= maxPlaces, AcceptedKeep, c.Eject.Keep)
 	v.within("health.healthy", "", c.Health.Healthy >= 1 && c.Health.Healthy <= 100, AcceptedInARow, c.Health.Healthy)
 }
 
@@ -402,6 +439,10 @@ func (c Config) checkTimes(v *checks) {
 		{"breaker.window", "", c.Breaker.Window, 100 * time.Millisecond, time.Hour, AcceptedInterval},
 		{"breaker.min_pause", "", c.Breaker.MinPause, time.Millisecond, time.Hour, AcceptedTimeout},
 		{"breaker.max_pause", "", c.Breaker.MaxPause, time.Millisecond, time.Hour, AcceptedTimeout},
+		{"outlier.interval", "", c.Outlier.Interval, 100 * time.Millisecond, time.Hour, AcceptedInterval},
+		{"outlier.min_pause", "", c.Outlier.MinPause, time.Millisecond, time.Hour, AcceptedTimeout},
+		{"outlier.max_pause", "", c.Outlier.MaxPause, time.Millisecond, time.Hour, AcceptedTimeout},
+		{"eject.retry_after", "", c.Eject.RetryAfter, 0, time.Hour, AcceptedDrain},
 		{"client.header_timeout", "", c.Client.HeaderTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
 		{"client.idle_timeout", "", c.Client.IdleTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
 		{"client.stall_timeout", "", c.Client.StallTimeout, 10 * time.Millisecond, time.Hour, AcceptedClientTimes},
@@ -413,6 +454,9 @@ func (c Config) checkTimes(v *checks) {
 	}
 	if b := c.Breaker; b.MaxPause < b.MinPause {
 		v.add("breaker.max_pause", "", -1, "must not be below min_pause, %v, got %v", b.MinPause, b.MaxPause)
+	}
+	if o := c.Outlier; o.MaxPause < o.MinPause {
+		v.add("outlier.max_pause", "", -1, "must not be below min_pause, %v, got %v", o.MinPause, o.MaxPause)
 	}
 	if d := c.Hedge.Delay; d != 0 {
 		v.within("hedge.delay", "", d >= time.Millisecond && d <= time.Hour, AcceptedHedgeDelay, d)

@@ -17,10 +17,13 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/belfryhttp"
 	"github.com/belfry-go/belfry/breaker"
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/health"
 	"github.com/belfry-go/belfry/limit"
+	"github.com/belfry-go/belfry/outlier"
 )
 
 type service = belfry.Service[*http.Request, *http.Response]
@@ -34,13 +37,14 @@ type recipe struct {
 	probePath string // empty: servers are not asked how busy they are
 	// adaptive is whether the limit finds itself.
 	adaptive bool
+	outlier  Outlier
 
 	roots *x509.CertPool // nil: the system's
 }
 
 // readRecipe reads what cfg names.
 func readRecipe(cfg Config) (*recipe, error) {
-	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker, adaptive: cfg.AdaptiveEndpoints}
+	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker, outlier: cfg.Outlier, adaptive: cfg.AdaptiveEndpoints}
 	if cfg.Health.Path == "" {
 		r.health = Health{}
 	}
@@ -49,6 +53,9 @@ func readRecipe(cfg Config) (*recipe, error) {
 	}
 	if !cfg.Breaker.on() {
 		r.breaker = Breaker{}
+	}
+	if !cfg.Outlier.on() {
+		r.outlier = Outlier{}
 	}
 	if cfg.TargetTLS.CA == "" {
 		return r, nil
@@ -65,7 +72,7 @@ func readRecipe(cfg Config) (*recipe, error) {
 }
 
 func (r *recipe) equal(other *recipe) bool {
-	return r.tls == other.tls && r.ca == other.ca && r.health == other.health && r.breaker == other.breaker && r.adaptive == other.adaptive
+	return r.tls == other.tls && r.ca == other.ca && r.health == other.health && r.breaker == other.breaker && r.outlier == other.outlier && r.adaptive == other.adaptive
 }
 
 // transport returns what a proxy needs from a transport, which differs from a client: nothing is decompressed on the way, and no other
@@ -98,6 +105,7 @@ type endpoints struct {
 
 	mu     sync.Mutex
 	recipe *recipe
+	peers  *outlier.Detector // nil: nobody compares them
 	limit  int
 	known  map[string]*member
 }
@@ -109,17 +117,21 @@ type member struct {
 	health  *health.Service[*http.Request, *http.Response]  // of the newest
 	changes atomic.Uint64                                   // of health
 	breaker *breaker.Service[*http.Request, *http.Response] // of the newest
+	outlier *outlier.Service[*http.Request, *http.Response] // of the newest
 	count   int
 }
 
 func newEndpoints(r *recipe, places int, told *events) *endpoints {
-	return &endpoints{meaning: belfryhttp.Semantics(), events: told, recipe: r, limit: places, known: map[string]*member{}}
+	return &endpoints{meaning: belfryhttp.Semantics(), events: told, recipe: r, peers: r.outlier.detector(), limit: places, known: map[string]*member{}}
 }
 
 // set changes what endpoints are made with from now on, and the limit of those that are there.
 func (e *endpoints) set(r *recipe, places int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if r.outlier != e.recipe.outlier {
+		e.peers = r.outlier.detector()
+	}
 	e.recipe = r
 	if e.limit == places {
 		return
@@ -131,7 +143,7 @@ func (e *endpoints) set(r *recipe, places int) {
 }
 
 // dial makes the endpoint at addr.
-func (e *endpoints) dial(_ context.Context, key, addr string) (service, error) {
+func (e *endpoints) dial(ctx context.Context, key, addr string) (service, error) {
 	scheme, base, err := splitAddr(addr)
 	if err != nil {
 		return nil, err
@@ -143,12 +155,12 @@ func (e *endpoints) dial(_ context.Context, key, addr string) (service, error) {
 		PreserveHost: true,
 		ProbePath:    r.probePath,
 		Transport:    r.transport(scheme, places),
-		PerEndpoint:  func(leaf service) service { return e.join(key, base, leaf, r) },
+		PerEndpoint:  func(leaf service) service { return e.join(key, base, leaf, r, eject.From(ctx)) },
 	})
 }
 
 // join puts the layers of one endpoint around its leaf.
-func (e *endpoints) join(key, base string, leaf service, r *recipe) service {
+func (e *endpoints) join(key, base string, leaf service, r *recipe, guard *eject.Endpoint) service {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	m := e.known[key]
@@ -160,12 +172,16 @@ func (e *endpoints) join(key, base string, leaf service, r *recipe) service {
 	inner := e.limited(m, leaf, r)
 	out := &endpoint{service: inner, key: key, of: e}
 	if m.breaker = nil; r.breaker.on() {
-		m.breaker = breaker.New(inner, r.breaker.config(), e.meaning)
+		m.breaker = breaker.New(inner, r.breaker.config(guard), e.meaning)
 		out.service = m.breaker
+	}
+	if m.outlier = nil; r.outlier.on() && e.peers != nil {
+		m.outlier = outlier.New(out.service, e.peers, guard, e.meaning)
+		out.service, out.outlier = m.outlier, m.outlier
 	}
 	if r.health.Path != "" {
 		probe := func(ctx context.Context) error { return ask(ctx, inner, base, r.health.Path, e.meaning) }
-		out.health = health.New(out.service, probe, r.health.config(func(s health.Stats) {
+		out.health = health.New(out.service, probe, r.health.config(guard, func(s health.Stats) {
 			m.changes.Add(1)
 			e.events.health(key, s)
 		}))
@@ -203,8 +219,9 @@ func (e *endpoints) describe(s *EndpointState) {
 	var probed *health.Service[*http.Request, *http.Response]
 	var found *limit.AdaptiveLimiter
 	var broken *breaker.Service[*http.Request, *http.Response]
+	var compared *outlier.Service[*http.Request, *http.Response]
 	if m != nil {
-		probed, broken, found = m.health, m.breaker, m.found
+		probed, broken, found, compared = m.health, m.breaker, m.found, m.outlier
 	}
 	e.mu.Unlock()
 	if m == nil {
@@ -217,6 +234,10 @@ func (e *endpoints) describe(s *EndpointState) {
 		b := broken.Stats()
 		s.Breaker = &b
 	}
+	if compared != nil {
+		o := compared.Stats()
+		s.Outlier = &o
+	}
 	if probed != nil {
 		h := probed.Stats()
 		s.Health = &HealthState{h.Healthy, h.Since, h.LastError, h.Probes, h.Failures, h.Refused, m.changes.Load()}
@@ -226,9 +247,10 @@ func (e *endpoints) describe(s *EndpointState) {
 // An endpoint is the outermost service of one server. It notes in a request's context who was asked.
 type endpoint struct {
 	service
-	key    string
-	of     *endpoints
-	health *health.Service[*http.Request, *http.Response]
+	key     string
+	of      *endpoints
+	health  *health.Service[*http.Request, *http.Response]
+	outlier *outlier.Service[*http.Request, *http.Response]
 }
 
 // Call notes who is asked, and who has answered: where two are asked, that is the one whose attempt was not cancelled.
@@ -251,6 +273,9 @@ func (e *endpoint) Close() error {
 	if e.health != nil {
 		return e.health.Close()
 	}
+	if e.outlier != nil {
+		return e.outlier.Close()
+	}
 	return nil
 }
 
@@ -268,14 +293,52 @@ func (b Breaker) String() string {
 	return strings.Join(words, " or ")
 }
 
-func (b Breaker) config() breaker.Config {
+func (b Breaker) config(guard *eject.Endpoint) breaker.Config {
 	return breaker.Config{
 		Consecutive: b.Consecutive, Ratio: b.Ratio, Window: b.Window, MinCalls: b.MinCalls, MinBackoff: b.MinPause, MaxBackoff: b.MaxPause,
+		Guard: guard,
 	}
 }
 
-func (h Health) config(told func(health.Stats)) health.Config {
-	return health.Config{Interval: h.Interval, Timeout: h.Timeout, Unhealthy: h.Unhealthy, Healthy: h.Healthy, OnChange: told}
+func (o Outlier) on() bool { return o.Gap > 0 || o.Latency > 0 }
+
+// String says who is one.
+func (o Outlier) String() string {
+	var words []string
+	if o.Gap > 0 {
+		words = append(words, fmt.Sprintf("%v fewer good answers", o.Gap))
+	}
+	if o.Latency > 0 {
+		words = append(words, fmt.Sprintf("%v times as slow", o.Latency))
+	}
+	return strings.Join(words, " or ")
+}
+
+// detector compares servers, nil if nobody is to.
+func (o Outlier) detector() *outlier.Detector {
+	if !o.on() {
+		return nil
+	}
+	return outlier.NewDetector(outlier.Config{
+		Gap: o.Gap, IgnoreFailures: o.Gap == 0, Latency: o.Latency, Interval: o.Interval, MinCalls: o.MinCalls,
+		MinEjection: o.MinPause, MaxEjection: o.MaxPause,
+	})
+}
+
+// config adds to c how many servers may be left alone. What means nothing in a file is the default in c, hence below 0.
+func (e Eject) config(c balance.Config) balance.Config {
+	c.Eject = eject.Config{MaxShare: e.MaxShare, Keep: e.Keep}
+	if e.Keep == 0 {
+		c.Eject.Keep = -1
+	}
+	if c.MaxRetryAfter = e.RetryAfter; e.RetryAfter == 0 {
+		c.MaxRetryAfter = -1
+	}
+	return c
+}
+
+func (h Health) config(guard *eject.Endpoint, told func(health.Stats)) health.Config {
+	return health.Config{Interval: h.Interval, Timeout: h.Timeout, Unhealthy: h.Unhealthy, Healthy: h.Healthy, OnChange: told, Guard: guard}
 }
 
 var errProbe = errors.New("answered")

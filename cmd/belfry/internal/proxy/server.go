@@ -218,6 +218,7 @@ func fixed(now, next Config) error {
 		{"load", now.Load, next.Load},
 		{"probe_path", now.ProbePath, next.ProbePath},
 		{"subset", now.Subset, next.Subset},
+		{"eject", now.Eject, next.Eject},
 		{"client.header_timeout", now.Client.HeaderTimeout, next.Client.HeaderTimeout},
 		{"client.idle_timeout", now.Client.IdleTimeout, next.Client.IdleTimeout},
 		{"client.header_bytes", now.Client.HeaderBytes, next.Client.HeaderBytes},

@@ -9,8 +9,10 @@ import (
 	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/buffer"
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/limit"
+	"github.com/belfry-go/belfry/outlier"
 	"github.com/belfry-go/belfry/retry"
 	"github.com/belfry-go/belfry/timeout"
 )
@@ -36,6 +38,9 @@ type State struct {
 	Waiting int
 	// Discovery is the last error of looking for endpoints, nil if something was found after it.
 	Discovery error
+	// Guard is what the guard rail has counted, Panics how requests were sent for which it left no server at first sight.
+	Guard  eject.Stats
+	Panics balance.Panics
 	// Targets are the configured ones, and those that are about to leave.
 	Targets []TargetState
 
@@ -89,6 +94,8 @@ type EndpointState struct {
 	Health *HealthState
 	// Breaker is what its breaker says, nil if there is none.
 	Breaker *breaker.Stats
+	// Outlier is how it does among its peers, nil if nobody compares them.
+	Outlier *outlier.Stats
 }
 
 // A HealthState is what the probes of a server say.

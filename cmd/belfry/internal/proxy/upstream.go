@@ -67,7 +67,7 @@ func newUpstream(cfg Config, told hooks) (*upstream, error) {
 		told:      told,
 		cfg:       cfg, recipe: made, version: 1,
 	}
-	u.servers, err = balance.New(cfg.Subset.of(u.sources.all()), u.endpoints.dial, balance.Config{Load: metric(cfg.Load), OnEvent: told.event}, u.endpoints.meaning)
+	u.servers, err = balance.New(cfg.Subset.of(u.sources.all()), u.endpoints.dial, cfg.Eject.config(balance.Config{Load: metric(cfg.Load), OnEvent: told.event}), u.endpoints.meaning)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +217,9 @@ func (u *upstream) String() string {
 	if b := cfg.Breaker; b.on() {
 		text += "breaker(" + b.String() + ") → "
 	}
+	if o := cfg.Outlier; o.on() {
+		text += "outlier(" + o.String() + ") → "
+	}
 	if cfg.AdaptiveEndpoints {
 		return text + fmt.Sprintf("adaptive limit(1 to %d each)", cfg.EndpointLimit)
 	}
@@ -228,6 +231,7 @@ func (u *upstream) state(s *State) {
 	s.Stack = u.String()
 	found := u.servers.Stats()
 	s.Waiting, s.Discovery = found.Waiting, found.Discovery
+	s.Guard, s.Panics = found.Guard, found.Panics
 	for _, ep := range found.Endpoints {
 		_, ep.Addr, _ = splitAddr(ep.Addr)
 		e := EndpointState{EndpointStats: ep}
