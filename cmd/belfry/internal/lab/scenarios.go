@@ -9,13 +9,13 @@ import (
 
 // Scenarios returns all of them.
 func Scenarios() []Scenario {
-	return []Scenario{
+	return append([]Scenario{
 		balls(), idle(), supermarket(),
 		slowMiddle(), tower76(), fastFail(),
 		fleetEqual(), fleetFour(), fleetHalf(), fleetTenth(),
 		hang(), oneStuck(), streams(),
 		coldStart(), flapping(), rollingRestart(), outage(), yourOwn(), demo(),
-	}
+	}, placedScenarios()...)
 }
 
 // usual are the policies that most scenarios compare.
