@@ -30,6 +30,11 @@
 // The context given to Call, which is the request's own if it came through a RoundTripper, bounds everything up to the end of the
 // response's body. Nothing here ends it earlier.
 //
+// # Load
+//
+// Servers may say in a header how busy they are ([ParseLoad]), and be asked ([Config].ProbePath); a balancer with [load.Reported] or
+// [load.Probing] listens. [ReportLoad] makes a handler say so.
+//
 // # Answers made here
 //
 // [Status] and [WriteError] turn errors into answers, marked with [ReasonHeader]. Where services that retry call each other,
