@@ -85,6 +85,7 @@ var (
 	endpointChanges  = counter("endpoint_health_changes_total", "How often it became healthy or unhealthy. Only where there are probes.", "route", "endpoint")
 	endpointBreaker  = gauge("endpoint_breaker_state", "1 for the state in which the endpoint's breaker is, 0 for the others. Only where there are breakers.", "route", "endpoint", "state")
 	endpointOpened   = counter("endpoint_breaker_opened_total", "How often the endpoint's breaker opened. Only where there are breakers.", "route", "endpoint")
+	endpointBroken   = counter("endpoint_breaker_refused_total", "How often the endpoint was asked for a place while its breaker was open. Only where there are breakers.", "route", "endpoint")
 	endpointInFlight = gauge("endpoint_in_flight", "Requests at the endpoint.", "route", "endpoint")
 	endpointPlaces   = gauge("endpoint_places", "Requests that may be at the endpoint at a time.", "route", "endpoint")
 	endpointCost     = gauge("endpoint_cost", "What choosing compares; less is better.", "route", "endpoint")
@@ -96,7 +97,7 @@ var (
 		buildInfo, draining, generation, configTime, configBad, requestsTotal, requestsInFlight, rejectionsTotal, ownAnswersTotal,
 		limitPlaces, limitInFlight, bufferSeats, bufferSeated, bufferQueued, bufferExpired, refusedTotal, timeoutsTotal, retriesTotal, retriesRefused,
 		budgetBalance, hedgesTotal, hedgesWon, hedgesRefused, waiting, discoveryFailed, ejectionsTotal, ejectionsRefused, endpointsEjected, endpointsMay, panicsTotal, endpointEjected,
-		endpointState, endpointHealthy, endpointChanges, endpointBreaker, endpointOpened, endpointInFlight, endpointPlaces,
+		endpointState, endpointHealthy, endpointChanges, endpointBreaker, endpointOpened, endpointBroken, endpointInFlight, endpointPlaces,
 		endpointCost, endpointLatency, endpointShare, endpointAttempts,
 	}
 )
@@ -238,6 +239,7 @@ func (s *endpointSum) collect(send sender, key string) {
 			send(endpointBreaker, flag(s.Breaker.State == state), route, key, state.String())
 		}
 		send(endpointOpened, float64(s.Breaker.Opened), route, key)
+		send(endpointBroken, float64(s.Breaker.Refused), route, key)
 	}
 	send(endpointInFlight, float64(s.InFlight), route, key)
 	send(endpointPlaces, float64(s.Limit.Limit), route, key)

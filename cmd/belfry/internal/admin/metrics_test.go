@@ -23,7 +23,10 @@ func TestMetricsHaveTheNumbersOfTheState(t *testing.T) {
 	for range 3 {
 		p.admit(2 * time.Millisecond)
 	}
-	p.change(func(s *proxy.State) { s.Endpoints[0].Health = &proxy.HealthState{Changes: 4} })
+	p.change(func(s *proxy.State) {
+		s.Endpoints[0].Health = &proxy.HealthState{Changes: 4}
+		s.Endpoints[1].Breaker = &breaker.Stats{Refused: 77}
+	})
 	text := ask(a, http.MethodGet, "/metrics").Body.String()
 	for _, want := range []string{
 		`belfry_layer_refusals_total{layer="buffer",route="default"} 9`,
@@ -45,6 +48,7 @@ func TestMetricsHaveTheNumbersOfTheState(t *testing.T) {
 		`belfry_hedges_refused_total{reason="budget",route="default"} 5`,
 		`belfry_hedges_refused_total{reason="no_room",route="default"} 4`,
 		`belfry_hedges_refused_total{reason="request",route="default"} 2`,
+		`belfry_endpoint_breaker_refused_total{endpoint="http://10.0.0.1:8080",route="default"} 77`,
 		`belfry_limit_in_flight{route="default"} 53`,
 		`belfry_buffer_queued{route="default"} 4`,
 		`belfry_endpoint_state{endpoint="http://10.0.0.2:8080",route="default",state="not ready"} 1`,

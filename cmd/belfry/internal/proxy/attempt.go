@@ -18,8 +18,8 @@ type attempts struct {
 	copied  func(*http.Request) (*http.Request, bool)
 }
 
-func newAttempts(inner service, cfg Config, meaning belfry.Semantics[*http.Request, *http.Response]) service {
-	return &attempts{inner, timeout.New(inner, cfg.AttemptTimeout, timeout.Config{}, meaning), cfg.Attempts, meaning.Copy}
+func newAttempts(inner service, cfg Config, tooLate func(error), meaning belfry.Semantics[*http.Request, *http.Response]) service {
+	return &attempts{inner, timeout.New(inner, cfg.AttemptTimeout, timeout.Config{OnTimeout: tooLate}, meaning), cfg.Attempts, meaning.Copy}
 }
 
 // Call sends req, for a while if it can be sent again. The permit is good for either, since without Config.Wait the timeout

@@ -34,6 +34,9 @@ func TestAServerThatNeverAnswersCostsAnAttempt(t *testing.T) {
 	if stranded.Load() == 0 {
 		t.Error("none went to the server that does not answer")
 	}
+	if n := p.server.State().Refusals["attempt timeout"]; n != uint64(stranded.Load()) {
+		t.Errorf("%d attempts were cut, and counted %d times", stranded.Load(), n)
+	}
 	if text := p.server.State().Stack; !strings.Contains(text, "attempt timeout(50ms)") {
 		t.Errorf("the stack is %s", text)
 	}

@@ -172,7 +172,7 @@ func (e *endpoints) join(key, base string, leaf service, r *recipe, guard *eject
 	inner := e.limited(m, leaf, r)
 	out := &endpoint{service: inner, key: key, of: e}
 	if m.breaker = nil; r.breaker.on() {
-		m.breaker = breaker.New(inner, r.breaker.config(guard), e.meaning)
+		m.breaker = breaker.New(inner, r.breaker.config(guard, func(c breaker.Change) { e.events.breaker(key, c) }), e.meaning)
 		out.service = m.breaker
 	}
 	if m.outlier = nil; r.outlier.on() && e.peers != nil {
@@ -293,10 +293,10 @@ func (b Breaker) String() string {
 	return strings.Join(words, " or ")
 }
 
-func (b Breaker) config(guard *eject.Endpoint) breaker.Config {
+func (b Breaker) config(guard *eject.Endpoint, told func(breaker.Change)) breaker.Config {
 	return breaker.Config{
 		Consecutive: b.Consecutive, Ratio: b.Ratio, Window: b.Window, MinCalls: b.MinCalls, MinBackoff: b.MinPause, MaxBackoff: b.MaxPause,
-		Guard: guard,
+		Guard: guard, OnChange: told,
 	}
 }
 

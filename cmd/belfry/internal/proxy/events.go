@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/health"
 	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/retry"
@@ -23,12 +24,13 @@ const (
 	byTimeout
 	byEndpoint
 	byRate
+	byAttempt
 	refusers // their number
 )
 
 // String returns the layer as State.Stack calls it; the limit of one endpoint has the same name there as that of all.
 func (r refuser) String() string {
-	return [...]string{"load shed", "buffer", "concurrency limit", "timeout", "endpoint limit", "rate limit"}[r]
+	return [...]string{"load shed", "buffer", "concurrency limit", "timeout", "endpoint limit", "rate limit", "attempt timeout"}[r]
 }
 
 // events counts what layers tell of, and tells the log: of each change of a state once, of what may happen with each request
@@ -104,6 +106,24 @@ func (e *events) health(key string, s health.Stats) {
 		return
 	}
 	e.log.Warn("endpoint unhealthy", "endpoint", key, "error", s.LastError)
+}
+
+// breaker tells of an endpoint whose breaker opens or closes. That it lets one request through in between is neither.
+func (e *events) breaker(key string, c breaker.Change) {
+	switch c.To {
+	case breaker.Open:
+		if c.From == breaker.HalfOpen { // it was out all the time
+			return
+		}
+		attrs := []any{"endpoint", key, "until", c.NextProbe}
+		if c.Err != nil {
+			attrs = append(attrs, "error", c.Err)
+		}
+		e.log.Warn("endpoint tripped", attrs...)
+	case breaker.Closed:
+		e.log.Info("endpoint no longer tripped", "endpoint", key)
+	case breaker.HalfOpen:
+	}
 }
 
 // endpoint tells of endpoints that come and go, and of what is wrong with them. That one is busy is neither.

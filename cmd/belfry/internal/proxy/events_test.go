@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/belfryhttp"
+	"github.com/belfry-go/belfry/breaker"
 	"github.com/belfry-go/belfry/health"
 	"github.com/belfry-go/belfry/hedge"
 	"github.com/belfry-go/belfry/retry"
@@ -63,7 +65,11 @@ func TestEventsInTheLog(t *testing.T) {
 			e.hedged(hedge.Event{Hedge: 1, Delay: time.Second})
 		}
 		for by := range refusers {
-			if n := lines(log.String(), "level=DEBUG", "layer refused", by.String(), "error=boom"); n != 1 || e.refusals()[by.String()] != 1000 {
+			layer := slog.String("layer", by.String()).String()
+			if strings.Contains(by.String(), " ") {
+				layer = fmt.Sprintf("layer=%q", by)
+			}
+			if n := lines(log.String(), "level=DEBUG", "layer refused", layer+" ", "error=boom"); n != 1 || e.refusals()[by.String()] != 1000 {
 				t.Errorf("%v: %d lines, counted %v", by, n, e.refusals())
 			}
 		}
@@ -105,6 +111,15 @@ func TestEventsInTheLog(t *testing.T) {
 		time.Sleep(reminder)
 		e.endpoint(balance.Event{Kind: balance.DiscoveryFailed, Err: other})
 		want(t, log, 1, "discovery failed", "error=other")
+	})
+	inBubble("a breaker is told of when it opens and when it closes", slog.LevelInfo, func(t *testing.T, e *events, log *bytes.Buffer) {
+		e.breaker("http://a", breaker.Change{From: breaker.Closed, To: breaker.Open, Err: boom})
+		want(t, log, 1, "level=WARN", "endpoint tripped", "endpoint=http://a", "error=boom")
+		e.breaker("http://a", breaker.Change{From: breaker.Open, To: breaker.HalfOpen})
+		e.breaker("http://a", breaker.Change{From: breaker.HalfOpen, To: breaker.Open, Err: boom})
+		want(t, log, 0)
+		e.breaker("http://a", breaker.Change{From: breaker.HalfOpen, To: breaker.Closed})
+		want(t, log, 1, "level=INFO", "endpoint no longer tripped", "endpoint=http://a")
 	})
 	inBubble("health is told of whenever it changes", slog.LevelInfo, func(t *testing.T, e *events, log *bytes.Buffer) {
 		e.health("http://a", health.Stats{LastError: boom})

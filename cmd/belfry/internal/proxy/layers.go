@@ -69,7 +69,9 @@ func (u *upstream) newLayers(cfg Config, paid *budget.Budget) (*layers, error) {
 		})
 	}
 	if cfg.Attempts > 1 && cfg.AttemptTimeout > 0 {
-		s = s.Layer(fmt.Sprintf("attempt timeout(%v)", cfg.AttemptTimeout), func(inner service) service { return newAttempts(inner, cfg, sem) })
+		s = s.Layer(fmt.Sprintf("attempt timeout(%v)", cfg.AttemptTimeout), func(inner service) service {
+			return newAttempts(inner, cfg, u.told.refusal(byAttempt), sem)
+		})
 	}
 	svc, err := s.Build(u.servers)
 	if err != nil {
