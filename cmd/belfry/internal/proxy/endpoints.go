@@ -30,10 +30,10 @@ type service = belfry.Service[*http.Request, *http.Response]
 
 // A recipe is what endpoints are made with. Two that are equal make the same.
 type recipe struct {
-	tls     TargetTLS
-	ca      [sha256.Size]byte // of the file's content
-	health  Health
-	breaker Breaker
+	tls       TargetTLS
+	ca        [sha256.Size]byte // of the file's content
+	health    Health
+	breaker   Breaker
 	probePath string // empty: servers are not asked how busy they are
 	// adaptive is whether the limit finds itself.
 	adaptive bool
