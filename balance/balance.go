@@ -19,7 +19,7 @@
 //
 // Servers may say how busy they are, in answers to calls or to probes ([Reporter], [Prober]), and a metric may listen: [load.Reported] in the cost of an
 // endpoint; [load.Probing], which also says who is to be asked, by the endpoint that it prefers, which is asked for a permit before any are drawn.
-// Where endpoints differ in weight, zone or priority, it is the costs that count.
+// Where endpoints differ in weight, zone or priority, it is the costs that count. A probe is a goroutine, and allocates.
 //
 // A Balancer is ready when one of its endpoints is. While none is, callers wait, first come, first served, and every
 // endpoint that is not ready has one goroutine which waits for its room and hands it over to whoever is first. Config.MaxWait

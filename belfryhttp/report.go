@@ -162,7 +162,7 @@ func parseJSON(object string) (m metrics, err error) {
 	if err := d.Decode(&fields); err != nil {
 		return metrics{}, errMetrics
 	}
-	if _, err := d.Token(); err != io.EOF { //nolint:errorlint // Token documents it
+	if _, err := d.Token(); err != io.EOF {
 		return metrics{}, errMetrics
 	}
 	for _, v := range []struct{ from, to *float64 }{{fields.Application, &m.application}, {fields.CPU, &m.cpu}} {

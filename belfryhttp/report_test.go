@@ -113,7 +113,9 @@ func FuzzParseLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, inFlight, latency, orca string) {
 		for _, h := range []http.Header{
 			{LoadHeader: {inFlight}, LoadLatencyHeader: {latency}},
-			{ORCAHeader: {orca}}, {ORCAHeader: {"TEXT " + orca}}, {ORCAHeader: {"JSON " + orca}},
+			{ORCAHeader: {orca}},
+			{ORCAHeader: {"TEXT " + orca}},
+			{ORCAHeader: {"JSON " + orca}},
 		} {
 			r, said := ParseLoad(h)
 			if !said && r != (load.Report{}) {

@@ -129,8 +129,8 @@ func (p *pool) oldest() int {
 func (p *pool) candidates(to *[mostPool]*probing, since int64) (n int, hot float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for i := len(p.held) - 1; i >= 0; i-- {
-		if p.held[i].at < since {
+	for i, held := range slices.Backward(p.held) { // what takes the place of one that is removed has been looked at
+		if held.at < since {
 			p.remove(i)
 		}
 	}
