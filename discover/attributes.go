@@ -63,6 +63,13 @@ func (a attributes) over(c Change) Change {
 // AcceptedAttributes says in words what may follow an address.
 const AcceptedAttributes = "weight=1 to 1000000, zone=name, priority=0 to 100 or host=name"
 
+// Attributes splits the text of a target into its address and what is said of it, as [Parse] does; give gives that to an endpoint. It is for
+// programs that read addresses in forms of their own. The error says what is wrong with what follows the address.
+func Attributes(text string) (addr string, give func(Change) Change, err error) {
+	addr, a, err := splitAttributes(text)
+	return addr, a.over, err
+}
+
 // splitAttributes cuts text into the address and the words behind it, such as weight=2. Of what comes before these it says nothing: the
 // path of a file may have spaces.
 func splitAttributes(text string) (addr string, a attributes, err error) {

@@ -214,10 +214,16 @@ func fields() map[string]field {
 			"key":  text(proxy.AcceptedFile, func(c *proxy.Config) *string { return &c.TLS.Key }),
 		}},
 		"targets": {accepted: proxy.AcceptedTargets, list: true, set: func(cfg *proxy.Config, v value) error {
-			target, err := v.text()
+			target, err := v.target()
 			cfg.Targets = append(cfg.Targets, target)
 			return err
 		}},
+		"zone": text(proxy.AcceptedZone, func(c *proxy.Config) *string { return &c.Zone }),
+		"sticky": {fields: map[string]field{
+			"header": text(proxy.AcceptedSticky, func(c *proxy.Config) *string { return &c.Sticky.Header }),
+			"cookie": text(proxy.AcceptedSticky, func(c *proxy.Config) *string { return &c.Sticky.Cookie }),
+		}},
+		"cost_bytes": bytes(proxy.AcceptedCostBytes, func(c *proxy.Config) *int64 { return &c.CostBytes }),
 		"target_tls": {fields: map[string]field{
 			"ca":          text(proxy.AcceptedFile, func(c *proxy.Config) *string { return &c.TargetTLS.CA }),
 			"server_name": text(proxy.AcceptedServerName, func(c *proxy.Config) *string { return &c.TargetTLS.ServerName }),

@@ -191,6 +191,49 @@ func (v value) text() (string, error) {
 	return "", v.wrong()
 }
 
+// target returns a target: text, or a mapping of url and what is said of it, which becomes text.
+func (v value) target() (string, error) {
+	m := mappingOf(v.node)
+	if m == nil {
+		return v.text()
+	}
+	url, said := "", ""
+	seen := map[string]bool{}
+	for _, entry := range m.Values {
+		name, _ := keyOf(entry)
+		text, err := value{entry.Value}.word()
+		switch {
+		case err != nil:
+			return "", err
+		case seen[name]:
+			return "", errKind
+		case name == "url":
+			url = text
+		case name == "weight" || name == "zone" || name == "priority" || name == "host":
+			said += " " + name + "=" + text
+		default:
+			return "", errKind
+		}
+		seen[name] = true
+	}
+	if url == "" {
+		return "", errKind
+	}
+	return url + said, nil
+}
+
+// word returns a number or a text without spaces.
+func (v value) word() (string, error) {
+	if i, err := v.integer(); err == nil {
+		return strconv.Itoa(i), nil
+	}
+	text, err := v.text()
+	if err == nil && strings.ContainsAny(text, " \t") {
+		err = errKind
+	}
+	return text, err
+}
+
 func (v value) boolean() (bool, error) {
 	if n, ok := v.node.(*ast.BoolNode); ok {
 		return n.Value, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -27,6 +28,12 @@ type Config struct {
 	Targets []string
 	// TargetTLS says whom to trust among them.
 	TargetTLS TargetTLS
+	// Zone is where the proxy is, in the words of the targets: servers of that zone are preferred. Empty means that all are alike.
+	Zone string
+	// Sticky says what requests of one kind are known by, which all go to one server, if it has room.
+	Sticky Sticky
+	// CostBytes is how many bytes of a request's body are as much work as a request without one. 0 means that bodies do not matter.
+	CostBytes int64
 	// DiscoveryInterval is how often names are looked up and files are read. 0 means every 30 s and every 2 s.
 	DiscoveryInterval time.Duration
 	// Subset says which of the servers that they name are used.
@@ -235,6 +242,9 @@ const (
 	AcceptedListen       = "host:port, where the port is 0 to 65535 and the host may be left out"
 	AcceptedAdmin        = AcceptedListen + ", or off"
 	AcceptedTargets      = "http://host[:port], https://host[:port], h2c://host[:port], dns:///host:port, srv:///name or file:///path, each once"
+	AcceptedZone         = "a name without spaces"
+	AcceptedSticky       = "the name of a header or of a cookie, and not both"
+	AcceptedCostBytes    = "at least 1 byte"
 	AcceptedFile         = "the path of a file in PEM"
 	AcceptedServerName   = "the name of a host"
 	AcceptedPlaces       = "1 to 1000000"
@@ -269,6 +279,28 @@ const (
 	maxReplay            = 16 << 20
 	minHeader, maxHeader = 4 << 10, 16 << 20
 )
+
+// Sticky says what requests of one kind are known by: the value of a header or of a cookie. The zero value means that there are no kinds.
+type Sticky struct{ Header, Cookie string }
+
+func (s Sticky) on() bool { return s != Sticky{} }
+
+// key returns what req is known by, and whether it is known at all.
+func (s Sticky) key(req *http.Request) (string, bool) {
+	if s.Header != "" {
+		v := req.Header.Get(s.Header)
+		return v, v != ""
+	}
+	c, err := req.Cookie(s.Cookie)
+	return valueOf(c), err == nil
+}
+
+func valueOf(c *http.Cookie) string {
+	if c == nil {
+		return ""
+	}
+	return c.Value
+}
 
 // A Problem is a value that Validate does not accept.
 type Problem struct {
@@ -346,6 +378,9 @@ func hasPortZero(addr string) bool {
 }
 
 func (c Config) checkTargets(v *checks) {
+	v.within("zone", "", !strings.ContainsAny(c.Zone, " \t"), AcceptedZone, strconv.Quote(c.Zone))
+	v.within("sticky", "", c.Sticky.Header == "" || c.Sticky.Cookie == "", AcceptedSticky, fmt.Sprintf("%+v", c.Sticky))
+	v.within("cost_bytes", "", c.CostBytes >= 0, AcceptedCostBytes, c.CostBytes)
 	targets, problem := parseTargets(c.Targets)
 	if problem != nil {
 		v.problems = append(v.problems, problem)

@@ -31,7 +31,8 @@ type sources struct {
 	// What follows is only touched in the goroutine that reads.
 	version int
 	running []*finder
-	claims  map[string][]*finder // who names a key
+	claims  map[string][]*finder       // who names a key
+	said    map[string]discover.Change // what was said of it last
 
 	mu     sync.Mutex
 	states []TargetState
@@ -65,7 +66,7 @@ type finder struct {
 const settle = 100 * time.Millisecond
 
 func newSources(first order) *sources {
-	s := &sources{orders: make(chan order, 1), news: make(chan item), claims: map[string][]*finder{}}
+	s := &sources{orders: make(chan order, 1), news: make(chan item), claims: map[string][]*finder{}, said: map[string]discover.Change{}}
 	s.ended, s.end = context.WithCancel(context.Background())
 	s.orders <- first
 	return s
@@ -143,7 +144,8 @@ func (s *sources) start(target string, interval time.Duration) {
 	ctx, cancel := context.WithCancel(s.ended)
 	r := &finder{target: target, interval: interval, cancel: cancel}
 	s.running = append(s.running, r)
-	source := discover.List(target)
+	addr, give, _ := discover.Attributes(target) // the target was validated
+	source := discover.Map(discover.List(addr), func(c discover.Change) (discover.Change, bool) { return give(c), true })
 	if isSource(target) {
 		var err error
 		source, err = discover.Parse(ctx, []string{target}, discover.Config{Scheme: "http", Interval: interval})
@@ -178,11 +180,14 @@ func (s *sources) note(it item, yield func(discover.Change, error) bool) bool {
 	if !slices.Contains(s.claims[key], it.from) {
 		s.claims[key] = append(s.claims[key], it.from)
 	}
+	s.said[key] = it.change
 	return yield(s.insert(key), nil)
 }
 
 func (s *sources) insert(key string) discover.Change {
-	return discover.Change{Key: key, Addr: key + "#" + strconv.Itoa(s.version)}
+	c := s.said[key]
+	c.Key, c.Addr = key, key+"#"+strconv.Itoa(s.version)
+	return c
 }
 
 func (s *sources) unclaim(key string, by *finder, yield func(discover.Change, error) bool) bool {
@@ -195,6 +200,7 @@ func (s *sources) unclaim(key string, by *finder, yield func(discover.Change, er
 		return true
 	}
 	delete(s.claims, key)
+	delete(s.said, key)
 	return yield(discover.Remove(key), nil)
 }
 

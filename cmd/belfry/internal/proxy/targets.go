@@ -36,7 +36,11 @@ func parseTargets(targets []string) ([]string, *Problem) {
 		if strings.TrimSpace(target) == "" {
 			return nil, refused(i, "there is an empty one")
 		}
-		u, err := parseTarget(strings.TrimSpace(target))
+		addr, _, err := discover.Attributes(strings.TrimSpace(target))
+		if err != nil {
+			return nil, refused(i, "%q has a mistake: %v", target, err)
+		}
+		u, err := parseTarget(addr)
 		if err != nil {
 			return nil, refused(i, "%q has %v", target, err)
 		}
@@ -44,7 +48,8 @@ func parseTargets(targets []string) ([]string, *Problem) {
 			return nil, refused(i, "%q and %q are the same", first, target)
 		}
 		seen[u] = target
-		all = append(all, u)
+		said := strings.TrimPrefix(strings.TrimSpace(target), addr)
+		all = append(all, strings.Join(append([]string{u}, strings.Fields(said)...), " "))
 	}
 	return all, nil
 }
@@ -143,6 +148,7 @@ func isSelf(target, listen string) bool {
 	if err != nil || port == "0" || isSource(target) {
 		return false
 	}
+	target, _, _ = strings.Cut(target, " ")
 	u, err := url.Parse(target)
 	if err != nil || u.Port() != port {
 		return false

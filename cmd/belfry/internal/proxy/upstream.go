@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/balance"
+	"github.com/belfry-go/belfry/belfryhttp"
 	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/discover"
 	"github.com/belfry-go/belfry/limit"
@@ -29,6 +30,7 @@ type upstream struct {
 	limiter   *limit.Limiter
 	rate      *limit.RateLimiter
 	told      hooks
+	sticky    Sticky
 
 	now atomic.Pointer[layers]
 
@@ -65,9 +67,15 @@ func newUpstream(cfg Config, told hooks) (*upstream, error) {
 		rate:      newRate(cfg.Rate.orAny(), told),
 		limiter:   limit.NewLimiter(cfg.Limit, limit.Config{OnReject: told.refusal(byLimit)}),
 		told:      told,
+		sticky:    cfg.Sticky,
 		cfg:       cfg, recipe: made, version: 1,
 	}
-	u.servers, err = balance.New(cfg.Subset.of(u.sources.all()), u.endpoints.dial, cfg.Eject.config(balance.Config{Load: metric(cfg.Load), OnEvent: told.event}), u.endpoints.meaning)
+	meaning := u.endpoints.meaning
+	if cfg.CostBytes > 0 {
+		meaning.Cost = belfryhttp.BodyCost(cfg.CostBytes)
+	}
+	choice := balance.Config{Load: metric(cfg.Load), Zone: cfg.Zone, ByKey: cfg.Sticky.on(), OnEvent: told.event}
+	u.servers, err = balance.New(cfg.Subset.of(u.sources.all()), u.endpoints.dial, cfg.Eject.config(choice), meaning)
 	if err != nil {
 		return nil, err
 	}
@@ -153,6 +161,11 @@ func (u *upstream) apply(cfg Config) error {
 func (u *upstream) RoundTrip(req *http.Request) (*http.Response, error) {
 	l := u.enter()
 	defer l.active.Add(-1)
+	if u.sticky.on() {
+		if key, ok := u.sticky.key(req); ok {
+			req = req.WithContext(balance.WithKey(req.Context(), key))
+		}
+	}
 	res, err := l.tripper.RoundTrip(req)
 	if err != nil {
 		return nil, u.explain(err)

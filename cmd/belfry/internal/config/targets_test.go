@@ -1,0 +1,41 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestTargetsWithAttributes(t *testing.T) {
+	cfg, err := Parse("f", []byte(`
+targets:
+  - http://a:80 weight=98 zone=eu-1
+  - {url: http://b:80, weight: 1, zone: eu-2, priority: 1}
+  - url: dns:///c:80
+    host: rack7
+zone: eu-1
+sticky: {cookie: session}
+cost_bytes: 64KiB
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"http://a:80 weight=98 zone=eu-1", "http://b:80 weight=1 zone=eu-2 priority=1", "dns:///c:80 host=rack7"}
+	if !slices.Equal(cfg.Targets, want) || cfg.Zone != "eu-1" || cfg.Sticky.Cookie != "session" || cfg.CostBytes != 65536 {
+		t.Errorf("got %q, %q, %+v and %d", cfg.Targets, cfg.Zone, cfg.Sticky, cfg.CostBytes)
+	}
+	for text, says := range map[string]string{
+		"targets: [{weight: 1}]":                                "targets[0] must be",
+		"targets: [{url: 'http://a', color: red}]":              "targets[0] must be",
+		"targets: [{url: 'http://a', zone: 'a b'}]":             "targets[0] must be",
+		"targets: ['http://a weight=0']":                        "weight must be 1 to 1000000",
+		"targets: ['http://a weight=1', 'http://a zone=b']":     "are the same",
+		"targets: ['http://a']\nzone: 'a b'":                    "zone must be",
+		"targets: ['http://a']\nsticky: {header: a, cookie: b}": "sticky must be",
+		"targets: ['http://a']\ncost_bytes: -1":                 "cost_bytes must be",
+	} {
+		if _, err := Parse("f", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: got %v, want an error with %q", text, err, says)
+		}
+	}
+}
