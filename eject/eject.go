@@ -384,7 +384,7 @@ func (e *Endpoint) Reasons(now time.Time) (all []Why) {
 var start = time.Now()
 
 // ticks is t in nanoseconds, more than 0 for all times that there are clocks for.
-func ticks(t time.Time) int64 { return int64(t.Sub(start)) + 1<<62 }
+func ticks(t time.Time) int64 { return min(int64(t.Sub(start)), 1<<62-1) + 1<<62 }
 
 type (
 	endpointKey struct{}

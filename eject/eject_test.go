@@ -167,6 +167,15 @@ func TestWithoutAGuard(t *testing.T) {
 	}
 }
 
+// A time that is as good as never is not taken for one long past.
+func TestFarTimes(t *testing.T) {
+	_, all := fleet(2, eject.Config{})
+	all[0].Eject(epoch, eject.Health, time.UnixMicro(math.MaxInt64/4))
+	if got := all[0].Grade(later); got != eject.Out {
+		t.Errorf("graded %v", got)
+	}
+}
+
 // However many ask at once, no more than allowed are out.
 func TestNeverTooMany(t *testing.T) {
 	g, all := fleet(50, eject.Config{})

@@ -257,4 +257,4 @@ func (e *Endpoint) StatsAt(now time.Time) Stats {
 var start = time.Now()
 
 // ticks is t in nanoseconds, more than 0 for all times that there are clocks for.
-func ticks(t time.Time) int64 { return int64(t.Sub(start)) + 1<<62 }
+func ticks(t time.Time) int64 { return min(int64(t.Sub(start)), 1<<62-1) + 1<<62 }

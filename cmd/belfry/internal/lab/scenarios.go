@@ -11,7 +11,7 @@ import (
 func Scenarios() []Scenario {
 	return append([]Scenario{
 		balls(), idle(), supermarket(),
-		slowMiddle(), tower76(), fastFail(),
+		slowMiddle(), tower76(), fastFail(), grey(), halfOut(),
 		fleetEqual(), fleetFour(), fleetHalf(), fleetTenth(),
 		hang(), oneStuck(), streams(),
 		coldStart(), flapping(), rollingRestart(), outage(), yourOwn(), demo(),

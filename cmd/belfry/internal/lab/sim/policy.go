@@ -15,10 +15,11 @@ type Policy struct {
 	Name  string
 	About string
 
-	metric func(*world) load.Metric
-	choose func(w *world, c *client, now int64) int
-	decays bool // has a decay that can be chosen
-	decay  time.Duration
+	metric  func(*world) load.Metric
+	choose  func(w *world, c *client, now int64) int
+	watches bool // has outlier detection and a guard rail
+	decays  bool // has a decay that can be chosen
+	decay   time.Duration
 }
 
 // DefaultDecay is the decay of policies that have one.
@@ -51,6 +52,7 @@ func policies(decay time.Duration) []Policy {
 		{Name: "jsq-oracle", About: "of all, that with the fewest requests of all clients", metric: always(load.Constant(nil)), choose: shortest},
 		{Name: "reported", About: "the default, with what servers report in their answers", metric: always(load.Reported{Expected: load.Expected{Decay: decay}}), choose: better, decays: true, decay: decay},
 		{Name: "probing", About: "the same, with servers that are asked, as in Prequal", metric: always(load.Probing{Reported: load.Reported{Expected: load.Expected{Decay: decay}}}), choose: better, decays: true, decay: decay},
+		{Name: "outlier", About: "what belfry does, with outlier detection and its guard rail", metric: always(DefaultMetric(decay)), choose: betterIn, watches: true, decays: true, decay: decay},
 		{Name: Default, About: "what belfry does", metric: always(DefaultMetric(decay)), choose: better, decays: true, decay: decay},
 	}
 }

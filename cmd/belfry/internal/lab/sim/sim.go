@@ -44,6 +44,9 @@ type Config struct {
 	// Streams is how many responses each client has open at each server from the beginning on: their calls were
 	// answered, and they stay in flight.
 	Streams []int
+	// Out is how many servers, the first, are ejected from the beginning on, for policies that look; Effort how many pairs they draw. 0 means
+	// as many as package balance does.
+	Out, Effort int
 
 	Policy Policy
 	Seed   uint64
@@ -56,6 +59,7 @@ type Request struct {
 	Server  int32 // -1: there was none
 	Crowded int16 // how many servers had five requests or more when it came
 	Class   load.Class
+	Missed  bool // all that was drawn was ejected
 }
 
 // Answered reports whether the request ever came back.
@@ -90,6 +94,7 @@ type world struct {
 	unused   []int32
 	changes  []change
 	requests []Request
+	missed   bool // the latest choice
 }
 
 // A client has its own view of the servers.
@@ -99,6 +104,7 @@ type client struct {
 	set     []*pick.Endpoint
 	ends    []*endpoint // of the same indexes
 	turn    int
+	watch   watch
 }
 
 type endpoint struct {
@@ -106,6 +112,7 @@ type endpoint struct {
 	load     load.Endpoint
 	reporter load.Reporter // load, if it is one
 	server   int32
+	watched
 }
 
 // A call is one in flight.
@@ -152,8 +159,10 @@ func newWorld(cfg Config) *world {
 		w.clients[i].fleet = metric.Fleet()
 		w.clients[i].chooser, _ = w.clients[i].fleet.(load.Chooser)
 		w.clients[i].turn = -1
+		w.clients[i].watch = newWatch(cfg.Policy, cfg.Seed, i)
 	}
 	w.change(0)
+	w.ejectFirst()
 	w.openStreams()
 	return w
 }
@@ -222,6 +231,7 @@ func (w *world) end() (at int64, answered bool) {
 	}
 	w.leave(c.endpoint.server)
 	c.endpoint.load.End(e.at, c.mark, c.class)
+	c.endpoint.end(e.at, c.mark, c.class)
 	c.endpoint.Finish()
 	return e.at, true
 }
@@ -248,7 +258,7 @@ func (w *world) send(now int64, c *client) {
 	if t := w.cfg.Timeout; t > 0 && at-now > t {
 		at, class = now+t, load.Cancelled
 	}
-	w.requests = append(w.requests, Request{At: now, Latency: at - now, Server: ep.server, Crowded: crowded, Class: class})
+	w.requests = append(w.requests, Request{At: now, Latency: at - now, Server: ep.server, Crowded: crowded, Class: class, Missed: w.missed})
 	if at < Never {
 		w.events.push(at, w.keep(call{endpoint: ep, mark: mark, class: class, before: before, at: now}))
 	}
@@ -337,6 +347,7 @@ func (c *client) join(server int32, now int64) {
 	ep := &endpoint{server: server, load: c.fleet.Join(strconv.Itoa(int(server)), now)}
 	ep.reporter, _ = ep.load.(load.Reporter)
 	ep.Init(ep.load)
+	ep.watched = c.watch.join()
 	c.ends = append(c.ends, ep)
 	c.set = append(c.set, &ep.Endpoint)
 }
@@ -345,6 +356,7 @@ func (c *client) leave(server int32) {
 	for i, ep := range c.ends {
 		if ep.server == server {
 			ep.load.Leave()
+			ep.watched.leave()
 			ep.Retire()
 			c.ends = append(c.ends[:i:i], c.ends[i+1:]...)
 			c.set = append(c.set[:i:i], c.set[i+1:]...)
