@@ -13,6 +13,7 @@ import (
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/budget"
 	"github.com/belfry-go/belfry/discover"
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/load"
 )
 
@@ -205,6 +206,28 @@ func TestProbes(t *testing.T) {
 		send(t, b, 20)
 		if s := b.Stats().Probes; s.Sent == 0 || s.Failed != s.Sent || s.InFlight != 0 {
 			t.Errorf("probes: %+v, want all to fail", s)
+		}
+	})
+	bubble(t, "a preferred endpoint that is ejected is left alone", func(t *testing.T) {
+		all := map[string]*talker{"out": newTalker(0), "b": newTalker(5), "c": newTalker(5)}
+		ejected := make(chan *eject.Endpoint, 1)
+		b, err := balance.New(discover.List("out", "b", "c"), func(ctx context.Context, key, _ string) (belfry.Service[int, int], error) {
+			if key == "out" {
+				ejected <- eject.From(ctx)
+			}
+			return all[key], nil
+		}, balance.Config{Load: probing})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		synctest.Wait()
+		send(t, b, 20)
+		before := all["out"].calls.Load()
+		(<-ejected).Force(time.Now(), eject.Health, time.Now().Add(time.Hour))
+		send(t, b, 50)
+		if got := all["out"].calls.Load() - before; before == 0 || got != 0 {
+			t.Errorf("it has got %d of 20 before, and %d of 50 after", before, got)
 		}
 	})
 	bubble(t, "a preferred endpoint without room gives way", func(t *testing.T) {

@@ -124,6 +124,23 @@ func TestProbingIsNoSinkhole(t *testing.T) {
 			t.Error("the failing endpoint is chosen")
 		}
 	})
+	t.Run("D9 also where none is hot", func(t *testing.T) {
+		fleet, eps := newProbing(Probing{Reported: Reported{Trust: time.Hour}}, 3)
+		now := int64(later)
+		for range 2 {
+			eps[0].End(now+100_000, eps[0].Start(now), Failure)
+			now += 200_000
+		}
+		for range 64 { // most reports say so much that nobody is hot
+			say(eps[1], now, 1000)
+		}
+		say(eps[0], now, 3)
+		say(eps[1], now, 4)
+		say(eps[2], now, 4)
+		if got := fleet.Choose(now); got == eps[0] {
+			t.Error("the failing endpoint is chosen")
+		}
+	})
 	t.Run("nor is one that answers probes alone", func(t *testing.T) {
 		fleet, eps := newProbing(Probing{}, 3)
 		for range 3 {
