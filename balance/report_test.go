@@ -216,7 +216,7 @@ func TestProbes(t *testing.T) {
 				ejected <- eject.From(ctx)
 			}
 			return all[key], nil
-		}, balance.Config{Load: probing})
+		}, balance.Config{Load: load.Probing{PerCall: 100, Reported: load.Reported{Trust: time.Minute}}})
 		if err != nil {
 			t.Fatal(err)
 		}
