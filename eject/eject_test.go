@@ -19,8 +19,8 @@ var (
 func at(d time.Duration) time.Time { return epoch.Add(d) }
 
 // fleet returns a guard with n endpoints.
-func fleet(n int, cfg eject.Config) (*eject.Guard, []*eject.Endpoint) {
-	g := eject.New(cfg)
+func fleet(n int) (*eject.Guard, []*eject.Endpoint) {
+	g := eject.New(eject.Config{})
 	all := make([]*eject.Endpoint, n)
 	for i := range all {
 		all[i] = g.New()
@@ -63,7 +63,7 @@ func TestConfigIsRefused(t *testing.T) {
 }
 
 func TestGuardRefusesTooMany(t *testing.T) {
-	g, all := fleet(20, eject.Config{})
+	g, all := fleet(20)
 	for i, e := range all {
 		if got, want := e.Eject(epoch, eject.Breaker, later), i < 2; got != want {
 			t.Errorf("endpoint %d: ejected %v, want %v", i, got, want)
@@ -80,7 +80,7 @@ func TestGuardRefusesTooMany(t *testing.T) {
 }
 
 func TestReasonsCountOnce(t *testing.T) {
-	g, all := fleet(3, eject.Config{})
+	g, all := fleet(3)
 	for why := range eject.Whys {
 		if !all[0].Eject(epoch, why, later) {
 			t.Errorf("%v: refused, and it is out already", why)
@@ -105,7 +105,7 @@ func TestTimeEndsSome(t *testing.T) {
 	for why, want := range map[eject.Why]eject.Grade{
 		eject.Breaker: eject.Probing, eject.Health: eject.Probing, eject.Outlier: eject.In, eject.Overload: eject.In,
 	} {
-		g, all := fleet(2, eject.Config{})
+		g, all := fleet(2)
 		all[0].Eject(epoch, why, at(time.Second))
 		if got := all[0].Until(at(300 * time.Millisecond)); got != 700*time.Millisecond {
 			t.Errorf("%v: %v are left", why, got)
@@ -124,7 +124,7 @@ func TestTimeEndsSome(t *testing.T) {
 }
 
 func TestMembersComeAndGo(t *testing.T) {
-	g, all := fleet(2, eject.Config{})
+	g, all := fleet(2)
 	all[0].Eject(epoch, eject.Breaker, later)
 	all[0].Leave()
 	all[0].Leave()
@@ -169,7 +169,7 @@ func TestWithoutAGuard(t *testing.T) {
 
 // A time that is as good as never is not taken for one long past.
 func TestFarTimes(t *testing.T) {
-	_, all := fleet(2, eject.Config{})
+	_, all := fleet(2)
 	all[0].Eject(epoch, eject.Health, time.UnixMicro(math.MaxInt64/4))
 	if got := all[0].Grade(later); got != eject.Out {
 		t.Errorf("graded %v", got)
@@ -178,7 +178,7 @@ func TestFarTimes(t *testing.T) {
 
 // However many ask at once, no more than allowed are out.
 func TestNeverTooMany(t *testing.T) {
-	g, all := fleet(50, eject.Config{})
+	g, all := fleet(50)
 	var wg sync.WaitGroup
 	for i, e := range all {
 		wg.Go(func() {
@@ -200,7 +200,7 @@ func TestNeverTooMany(t *testing.T) {
 }
 
 func BenchmarkQuiet(b *testing.B) {
-	g, _ := fleet(100, eject.Config{})
+	g, _ := fleet(100)
 	b.ReportAllocs()
 	for b.Loop() {
 		if !g.Quiet() {

@@ -36,7 +36,8 @@ func TestJudge(t *testing.T) {
 		{"slow", Config{Latency: 3}, fleetOf(10, well, sample{calls: 1000, latency: 301}), true, true},
 		{"not so slow", Config{Latency: 3}, fleetOf(10, well, sample{calls: 1000, latency: 299}), false, false},
 		{
-			"slow where latencies differ a lot", Config{Latency: 1.5},
+			"slow where latencies differ a lot",
+			Config{Latency: 1.5},
 			[]sample{{calls: 99, latency: 300}, {calls: 99, latency: 50}, {calls: 99, latency: 100}, {calls: 99, latency: 200}, {calls: 99, latency: 150}},
 			false, false,
 		},
