@@ -146,9 +146,11 @@ func at(addr string, more ...func(*discover.Change)) discover.Change {
 	return c
 }
 
-func weighing(n int) func(*discover.Change)     { return func(c *discover.Change) { c.Weight = n } }
-func in(zone string) func(*discover.Change)     { return func(c *discover.Change) { c.Zone = zone } }
-func ranking(n int) func(*discover.Change)      { return func(c *discover.Change) { c.Priority = n } }
+func weighing(n int) func(*discover.Change) { return func(c *discover.Change) { c.Weight = n } }
+func in(zone string) func(*discover.Change) { return func(c *discover.Change) { c.Zone = zone } }
+
+func ranking(n int) func(*discover.Change) { return func(c *discover.Change) { c.Priority = n } }
+
 func hosted(host string) func(*discover.Change) { return func(c *discover.Change) { c.Host = host } }
 
 func TestWeights(t *testing.T) {
