@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belfry-go/belfry"
@@ -76,6 +77,7 @@ func TestGuardRail(t *testing.T) {
 			t.Errorf("%d failed, and it was asked %d times", failed, all[0].asked.Load()-asked)
 		}
 		all[0].ill.Store(0)
+		synctest.Wait()
 		time.Sleep(time.Minute)
 		if w.sends(100); all[0].Stats().State != breakers.Closed {
 			t.Errorf("it is %v", all[0].Stats().State)

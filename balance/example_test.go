@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -116,7 +117,7 @@ func ExampleNew_weights() {
 	}
 	defer replicas.Close()
 	for replicas.Stats().Endpoints == nil || !allReady(replicas.Stats()) {
-		time.Sleep(time.Millisecond)
+		runtime.Gosched()
 	}
 	for n := range 10_000 {
 		if _, err := belfry.Do(context.Background(), replicas, n); err != nil {

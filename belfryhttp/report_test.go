@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -179,7 +180,7 @@ func balanced(t *testing.T, n int, metric load.Metric, cfg Config, urls ...strin
 		res.Body.Close()
 	}
 	for b.Stats().Probes.InFlight > 0 { // they are not to be missed in what follows
-		time.Sleep(time.Millisecond) // real sockets
+		runtime.Gosched()
 	}
 	return b.Stats()
 }

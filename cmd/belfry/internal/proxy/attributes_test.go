@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 // countingServers starts n servers that count their requests.
@@ -22,20 +21,15 @@ func countingServers(t *testing.T, n int) (urls []string, counts []*atomic.Int64
 // warm waits until each server has room.
 func (r *running) warm(t *testing.T, n int) {
 	t.Helper()
-	for until := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+	eventually(t, "all servers are ready", func() bool {
 		ready := 0
 		for _, ep := range r.server.up.servers.Stats().Endpoints {
 			if ep.State.String() == "ready" {
 				ready++
 			}
 		}
-		if ready == n {
-			return
-		}
-		if time.Now().After(until) {
-			t.Fatalf("%d of %d servers are ready", ready, n)
-		}
-	}
+		return ready == n
+	})
 }
 
 func (r *running) get(t *testing.T, header, value string) {
