@@ -53,29 +53,29 @@ func ExampleSubset() {
 	servers := discover.List("http://a", "http://b", "http://c", "http://d", "http://e", "http://f")
 	for i := range 2 {
 		client := discover.Subset{Size: 3, Index: i, Count: 2} // or Identity: the name of the host
-		for change := range client.Of(servers) {
-			fmt.Println("client", i, "uses", change.Addr)
+		for change, err := range client.Of(servers) {
+			fmt.Println("client", i, "uses", change.Addr, err)
 		}
 	}
 	// Output:
-	// client 0 uses http://b
-	// client 0 uses http://c
-	// client 0 uses http://d
-	// client 1 uses http://a
-	// client 1 uses http://f
-	// client 1 uses http://e
+	// client 0 uses http://b <nil>
+	// client 0 uses http://c <nil>
+	// client 0 uses http://d <nil>
+	// client 1 uses http://a <nil>
+	// client 1 uses http://f <nil>
+	// client 1 uses http://e <nil>
 }
 
 // The servers of one rack, on another port.
 func ExampleMap() {
 	servers := discover.List("10.1.0.1:80", "10.2.0.1:80", "10.1.0.2:80")
-	for change := range discover.Map(servers, func(c discover.Change) (discover.Change, bool) {
+	for change, err := range discover.Map(servers, func(c discover.Change) (discover.Change, bool) {
 		host, _, _ := strings.Cut(c.Addr, ":")
 		return discover.Insert("http://" + host + ":8080"), strings.HasPrefix(host, "10.1.")
 	}) {
-		fmt.Println(change.Addr)
+		fmt.Println(change.Addr, err)
 	}
 	// Output:
-	// http://10.1.0.1:8080
-	// http://10.1.0.2:8080
+	// http://10.1.0.1:8080 <nil>
+	// http://10.1.0.2:8080 <nil>
 }

@@ -314,7 +314,7 @@ func TestMap(t *testing.T) {
 		var seen []int
 		for enough := range 6 {
 			n := 0
-			for range Map(iter.Seq2[Change, error](source), byName) {
+			for _, _ = range Map(iter.Seq2[Change, error](source), byName) {
 				if n++; n > enough {
 					break
 				}

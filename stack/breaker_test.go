@@ -73,12 +73,14 @@ func TestRetryOverBreaker(t *testing.T) {
 		{
 			"a policy that goes on pauses for as long as the breaker asks",
 			base.RetryPolicy(func() retry.Policy[int, int] { return patient{standard()} }).Breaker(breaking), 3, 0,
-			attempts{0, pause, time.Minute + pause, 2*time.Minute + pause}, false,
+			attempts{0, pause, time.Minute + pause, 2*time.Minute + pause},
+			false,
 		},
 		{
 			"which may be as long as the server asks",
 			base.RetryPolicy(func() retry.Policy[int, int] { return patient{standard()} }).Breaker(breaking), 2, 4 * time.Minute,
-			attempts{0, 4*time.Minute + pause, 8*time.Minute + 2*pause}, false,
+			attempts{0, 4*time.Minute + pause, 8*time.Minute + 2*pause},
+			false,
 		},
 		{"a breaker that waits does so for it", base.Retry(retries).Breaker(waiting), 3, 0, attempts{0, pause, time.Minute + pause, 2*time.Minute + pause}, false},
 	} {

@@ -25,7 +25,7 @@ func openLoop(svc belfry.Service[int, int], rate int, d time.Duration, done func
 	var calls sync.WaitGroup
 	start := time.Now()
 	for at := time.Duration(0); at < d; at += time.Second / time.Duration(rate) {
-		time.Sleep(start.Add(at).Sub(time.Now()))
+		time.Sleep(time.Until(start.Add(at)))
 		calls.Go(func() {
 			_, err := belfry.Do(context.Background(), svc, 1)
 			done(at, err)

@@ -9,10 +9,11 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"pgregory.net/rapid"
+
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/discover"
-	"pgregory.net/rapid"
 )
 
 // A peer is ready or not, and answers with its address.

@@ -8,9 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/breaker"
-	"pgregory.net/rapid"
 )
 
 // A ticket is a permit of the breaker, and what the model knows of it.

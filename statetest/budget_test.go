@@ -5,8 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfry-go/belfry/budget"
 	"pgregory.net/rapid"
+
+	"github.com/belfry-go/belfry/budget"
 )
 
 // The model keeps the time slot of every success and every extra attempt, for ever, and counts. Time is kept in twenty slots of a

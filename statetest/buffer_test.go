@@ -7,10 +7,11 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"pgregory.net/rapid"
+
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/buffer"
 	"github.com/belfry-go/belfry/limit"
-	"pgregory.net/rapid"
 )
 
 // A guest is a call in the room, or past it.

@@ -6,9 +6,10 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"pgregory.net/rapid"
+
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/limit"
-	"pgregory.net/rapid"
 )
 
 // A caller acquires, and may call and leave.

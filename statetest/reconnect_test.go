@@ -9,9 +9,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/reconnect"
-	"pgregory.net/rapid"
 )
 
 // A link is a connection, which knows whether it was closed.
@@ -19,7 +20,6 @@ type link struct {
 	number int
 	broken bool
 	closed bool
-	end    chan struct{} // of the call that waits
 }
 
 func (l *link) Acquire(context.Context) (belfry.Permit, error) { return belfry.Permit{}, nil }

@@ -402,9 +402,9 @@ func (d *document) value(key string, line int, n ast.Node, f field) {
 // printable returns a key that nobody knows as it may be shown in a message.
 func printable(key string) string {
 	if strings.TrimLeft(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == "" && key != "" {
-		return shorten(key, 60)
+		return shorten(key)
 	}
-	return shorten(strconv.Quote(key), 60)
+	return shorten(strconv.Quote(key))
 }
 
 // listOf returns the names of known, sorted.

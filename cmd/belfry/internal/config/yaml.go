@@ -138,7 +138,6 @@ func hint(err error) string {
 
 // String returns the value as it may be shown in a message: on one line, and not too long.
 func (v value) String() string {
-	const most = 60
 	switch n := v.node.(type) {
 	case nil, *ast.NullNode:
 		return "nothing"
@@ -147,15 +146,19 @@ func (v value) String() string {
 	case *ast.SequenceNode:
 		return "a list"
 	case *ast.StringNode:
-		return shorten(strconv.Quote(n.Value), most)
+		return shorten(strconv.Quote(n.Value))
 	case *ast.LiteralNode:
-		return shorten(strconv.Quote(n.Value.Value), most)
+		return shorten(strconv.Quote(n.Value.Value))
 	default:
-		return shorten(strings.Join(strings.Fields(n.String()), " "), most)
+		return shorten(strings.Join(strings.Fields(n.String()), " "))
 	}
 }
 
-func shorten(text string, most int) string {
+// most is how many letters of what stands in a file are shown.
+const most = 60
+
+// shorten cuts off what is beyond.
+func shorten(text string) string {
 	if letters := []rune(text); len(letters) > most {
 		return string(letters[:most]) + "…"
 	}

@@ -100,6 +100,7 @@ func matterRows(of plan, policies []PolicyResult) [][]string {
 	switch of.Judged {
 	case lab.Stuck:
 		add("over 500 ms", func(f Figures) string { return count(f.Stuck) })
+	case lab.Tail, lab.Kept: // there are rows for it
 	case lab.Failed:
 		add("failed", func(f Figures) string { return count(f.Failed) })
 	}
@@ -133,6 +134,7 @@ func verdict(of plan, policies []PolicyResult) string {
 		return between("Requests over 500 ms", func(f Figures) string { return count(f.Stuck) })
 	case lab.Failed:
 		return between("Failed requests", func(f Figures) string { return count(f.Failed) })
+	case lab.Tail: // below
 	case lab.Kept:
 		return between("Share of the "+of.OddName, func(f Figures) string { return percent(f.OddShare) })
 	}

@@ -91,8 +91,10 @@ func Bounds() []Bound {
 		{Scenario: "lost-zone", Figure: "refuses.failed_after_1s", Policy: nearFirst, Target: 0.001, Reached: 0},
 		{Scenario: "lost-zone", Figure: "fails.failed_after_1s", Policy: nearFirst, Target: 0.01, Reached: 0.0032},
 		{Scenario: "lost-zone", Figure: "slow.lost_mean", Policy: nearFirst, Target: 0.05, Against: nearOnly, Reached: 236},
-		{Scenario: "lost-zone", Figure: "slow.lost_mean", Policy: nearFirst, Target: 1.1, Against: noZones, Reached: 236,
-			Tried: "a second of all work in one zone, before it is known to be slow, is a queue that lasts"},
+		{
+			Scenario: "lost-zone", Figure: "slow.lost_mean", Policy: nearFirst, Target: 1.1, Against: noZones, Reached: 236,
+			Tried: "a second of all work in one zone, before it is known to be slow, is a queue that lasts",
+		},
 		{Scenario: "zone-retries", Figure: "failed", Policy: tryPlaces, Target: 0.001, Reached: 0},
 		{Scenario: "sizes", Figure: "mean", Policy: costing, Target: 0.85, Against: counting, Reached: 529},
 		{Scenario: "sizes", Figure: "p99", Policy: costing, Target: 0.7, Against: counting, Reached: 5890},

@@ -37,7 +37,9 @@ func halfOut() Scenario {
 			all := sim.Run(sim.Config{Servers: constant(n, 50), Rate: 2000, Horizon: 60 * second, Out: n * u, Effort: k, Policy: p, Seed: seed})
 			missed, law := sim.Share(all, nil, func(r sim.Request) bool { return r.Missed }), math.Pow(u, float64(2*k))
 			return Outcome{Figures: []Figure{
-				{"missed", missed}, {"law", law}, {"off", math.Abs(missed - law)},
+				{"missed", missed},
+				{"law", law},
+				{"off", math.Abs(missed - law)},
 				{"to_ejected", sim.Share(all, nil, func(r sim.Request) bool { return r.Server < n*u })},
 			}}
 		}})

@@ -60,7 +60,7 @@ func TestASubsetOfTheServersIsUsed(t *testing.T) {
 		return p.keys()
 	}
 	first, second := use(Subset{Size: 2, Index: 0, Count: 2}), use(Subset{Size: 2, Index: 1, Count: 2})
-	for _, key := range strings.Fields(first) {
+	for key := range strings.FieldsSeq(first) {
 		if strings.Contains(second, key) {
 			t.Errorf("%s is used by both of two proxies: %s and %s", key, first, second)
 		}
