@@ -314,7 +314,10 @@ func TestMap(t *testing.T) {
 		var seen []int
 		for enough := range 6 {
 			n := 0
-			for _, _ = range Map(iter.Seq2[Change, error](source), byName) {
+			for _, err := range Map(iter.Seq2[Change, error](source), byName) {
+				if err != nil && !errors.Is(err, errBroken) {
+					t.Errorf("got %v", err)
+				}
 				if n++; n > enough {
 					break
 				}
