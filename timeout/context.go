@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -15,11 +16,19 @@ import (
 type deadline struct {
 	context.Context // the caller's
 	at              time.Time
-	fused           bool // it, or one above it, may be lifted
+	fused           bool         // it, or one above it, may be lifted
+	phase           atomic.Int32 // of state, so that most calls need no lock
 
 	mu sync.Mutex // never held while a method of a context is called
 	state
 }
+
+// The phases of a state. It goes from each to a later one only.
+const (
+	untouched int32 = iota // as it was made
+	ended                  // over is to be set, and nothing else
+	touched                // it says all itself, under mu
+)
 
 // A state changes once in each of its parts, and is guarded by the deadline's mu.
 type state struct {
@@ -31,9 +40,22 @@ type state struct {
 }
 
 func (d *deadline) look() state {
+	switch d.phase.Load() {
+	case untouched:
+		return state{}
+	case ended:
+		return state{over: true}
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.state
+}
+
+// touch is called before the state is changed. mu is held.
+func (d *deadline) touch() {
+	if d.phase.Swap(touched) == ended {
+		d.over = true
+	}
 }
 
 // Deadline returns when the context ends.
@@ -51,7 +73,7 @@ func (d *deadline) Done() <-chan struct{} { return d.standard().std.Done() }
 func (d *deadline) Err() error {
 	s := d.look()
 	if s.std == nil {
-		if !s.over && time.Now().Before(d.at) {
+		if !s.over && time.Until(d.at) > 0 {
 			return d.Context.Err()
 		}
 		s = d.standard()
@@ -76,6 +98,7 @@ func (d *deadline) Value(key any) any {
 // lift lets the context live on past the deadline, unless that has ended it already.
 func (d *deadline) lift() {
 	d.mu.Lock()
+	d.touch()
 	d.lifted = true
 	fuse := d.fuse
 	d.mu.Unlock()
@@ -86,7 +109,11 @@ func (d *deadline) lift() {
 
 // end ends the context, and its timer.
 func (d *deadline) end() {
+	if d.phase.CompareAndSwap(untouched, ended) {
+		return // there is nothing else to end
+	}
 	d.mu.Lock()
+	d.touch()
 	d.over = true
 	cancel := d.cancel
 	d.cancel = nil
@@ -105,6 +132,7 @@ func (d *deadline) standard() state {
 	}
 	std, cancel, fuse := d.make(before.lifted)
 	d.mu.Lock()
+	d.touch()
 	dropped := d.std != nil
 	if !dropped {
 		d.std, d.fuse = std, fuse

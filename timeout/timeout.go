@@ -56,6 +56,7 @@ type Service[Req, Res any] struct {
 	d            time.Duration
 	cfg          Config
 	sem          belfry.Semantics[Req, Res]
+	clock        clock
 	calls, waits atomic.Uint64 // that ended by a deadline
 }
 
@@ -90,7 +91,7 @@ func (s *Service[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) 
 	if !s.cfg.Wait {
 		return s.inner.Acquire(ctx)
 	}
-	at := time.Now().Add(s.d)
+	at := s.clock.now().Add(s.d)
 	permit, err := s.wait(ctx, at)
 	if err != nil {
 		return belfry.Permit{}, err
@@ -115,7 +116,7 @@ func (s *Service[Req, Res]) wait(ctx context.Context, at time.Time) (belfry.Perm
 // Call calls the inner service under a context that ends at the deadline. If that caused an error, the error matches Err
 // as well as what it matched before.
 func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req Req) (Res, error) {
-	at := time.Now()
+	at := s.clock.now()
 	if !s.cfg.Wait {
 		at = at.Add(s.d)
 	} else {
@@ -202,7 +203,7 @@ func earlier(ctx context.Context, at time.Time) bool {
 // it, so that whoever watched was told; or nobody had been told, and err says that a deadline was exceeded. The latter is
 // for code that takes the time from Deadline alone, as a net.Conn does. A cause of Err alone may be another's, further out.
 func (d *deadline) caused(err error) bool {
-	if time.Now().Before(d.at) {
+	if time.Until(d.at) > 0 {
 		return false
 	}
 	if std := d.look().std; std != nil && std.Err() != nil {

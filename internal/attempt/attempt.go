@@ -19,6 +19,7 @@ type Set struct {
 	mu    sync.Mutex
 	first any // most requests are tried once, and need no slice
 	more  []any
+	n     atomic.Int32 // how many they are, for reading without mu
 }
 
 // Add records that the request was given to endpoint.
@@ -30,11 +31,12 @@ func (s *Set) Add(endpoint any) {
 	} else {
 		s.more = append(s.more, endpoint)
 	}
+	s.n.Add(1)
 }
 
 // Has reports whether the request was given to endpoint before.
 func (s *Set) Has(endpoint any) bool {
-	if s == nil {
+	if s.Len() == 0 {
 		return false
 	}
 	s.mu.Lock()
@@ -60,12 +62,7 @@ func (s *Set) Len() int {
 	if s == nil {
 		return 0
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.first == nil {
-		return 0
-	}
-	return 1 + len(s.more)
+	return int(s.n.Load())
 }
 
 type (
