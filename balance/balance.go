@@ -31,6 +31,9 @@
 // no other is left to hope for, they are asked all the same, in an order of their own; Stats count how often. So is an endpoint that a failed response asks to leave alone for a while,
 // by its retry-after.
 //
+// An endpoint that is removed and comes back within a minute (Config.Remember) is known: a DNS answer that comes and goes costs it no
+// history.
+//
 // The context of a waiting caller never reaches the endpoints, so that what one caller starts (a connection, a
 // probe) does not end with it. A caller that leaves gives up its place at once. Cancelling a call ends its context,
 // and the call when the endpoint notices.
@@ -71,6 +74,7 @@ type Balancer[Req, Res any] struct {
 	began   time.Time
 	guard   *eject.Guard
 	panics  panics
+	memory  memory
 
 	// ready is what the request path reads: the endpoints that have a service. Each set is immutable.
 	ready atomic.Pointer[set[Req, Res]]
@@ -235,6 +239,9 @@ func (b *Balancer[Req, Res]) Close() error {
 	b.drivers.Wait()
 	var errs []error
 	for _, ep := range eps {
+		if ep.load != nil {
+			ep.load.Leave()
+		}
 		if ep.Retire() {
 			errs = append(errs, b.bury(ep))
 		}

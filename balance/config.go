@@ -41,6 +41,10 @@ type Config struct {
 	// MaxRetryAfter is how long an endpoint is left alone at most because a failed response has asked for it: as an HTTP server does that answers
 	// 429 or 503 with Retry-After. The guard rail may say that it has to stay in. 0 means 30 s; below 0 means that it is not asked about.
 	MaxRetryAfter time.Duration
+	// Remember is for how long an endpoint that was removed is remembered by its key and address: if it comes back in that time, as when a DNS answer
+	// comes and goes, its cost is what has been measured of it, for metrics whose endpoints are [load.Rejoiner], which all are that measure. The latest
+	// 1024 are remembered. What breakers, health checks and the guard rail know is not. 0 means 1 min; below 0 means that nothing is remembered.
+	Remember time.Duration
 	// ProbeBudget pays for probes, if the metric sends any: one withdrawal each. What is refused is not sent. Nil means that the metric alone says
 	// how many. Nothing is paid in here.
 	ProbeBudget *budget.Budget
@@ -65,6 +69,7 @@ const (
 
 	defaultMaxRetryAfter = 30 * time.Second
 	defaultZoneFactor    = 2
+	defaultRemember      = time.Minute
 )
 
 // Validate says which field is out of range.
@@ -114,6 +119,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.MaxProbes == 0 {
 		c.MaxProbes = defaultMaxProbes
+	}
+	if c.Remember == 0 {
+		c.Remember = defaultRemember
 	}
 	if c.MaxRetryAfter == 0 {
 		c.MaxRetryAfter = defaultMaxRetryAfter

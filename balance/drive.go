@@ -100,12 +100,12 @@ func (b *Balancer[Req, Res]) connect(ep *endpoint[Req, Res]) error {
 	}
 	var measured load.Endpoint
 	err = guard(func() error {
-		measured = b.fleet.Join(ep.key, b.now())
+		measured = b.enrol(ep)
 		return nil
 	})
 	if err == nil {
 		if err = b.listen(ep, svc, measured); err != nil {
-			measured.Leave()
+			b.part(ep, measured)
 		}
 	}
 	if err != nil {
@@ -122,7 +122,7 @@ func (b *Balancer[Req, Res]) connect(ep *endpoint[Req, Res]) error {
 	replaced := b.admit(ep, false)
 	b.mu.Unlock()
 	if gone {
-		measured.Leave()
+		b.part(ep, measured)
 		_ = b.shutDown(ep, svc)
 		return nil
 	}

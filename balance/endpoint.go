@@ -162,12 +162,11 @@ func (b *Balancer[Req, Res]) freed(ep *endpoint[Req, Res]) {
 func (b *Balancer[Req, Res]) bury(ep *endpoint[Req, Res]) error {
 	b.mu.Lock()
 	b.unlist(ep)
-	svc, measured := ep.svc, ep.load
+	svc := ep.svc
 	b.mu.Unlock()
 	if svc == nil {
 		return nil
 	}
-	measured.Leave()
 	return b.shutDown(ep, svc)
 }
 

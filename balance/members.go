@@ -170,6 +170,9 @@ func (b *Balancer[Req, Res]) removeAll() (all []*endpoint[Req, Res]) {
 func (b *Balancer[Req, Res]) retire(eps []*endpoint[Req, Res]) {
 	for _, ep := range eps {
 		ep.cancel()
+		if ep.load != nil { // nobody sets it once ep is removed
+			b.part(ep, ep.load)
+		}
 		b.emit(Event{Kind: EndpointRemoved, Key: ep.key, Addr: ep.addr})
 		if ep.Retire() {
 			_ = b.bury(ep) // the event says how it went

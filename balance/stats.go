@@ -57,6 +57,8 @@ type Stats struct {
 	Discovery error
 	// Probes is what there is to see of probes.
 	Probes ProbeStats
+	// Remembered is how many removed endpoints are remembered, lest they come back.
+	Remembered int
 	// Final says that the source has ended.
 	Final bool
 	// Guard is what the guard rail has counted.
@@ -124,6 +126,7 @@ func (b *Balancer[Req, Res]) Stats() Stats {
 		dialled[i] = ep.svc != nil
 	}
 	b.mu.Unlock()
+	s.Remembered = b.memory.size(at)
 	s.Guard = b.guard.Stats(at)
 	s.Panics = Panics{b.panics.ready.Load(), b.panics.probing.Load(), b.panics.failed.Load()}
 	for i, ep := range eps { // the metric is not asked under the lock

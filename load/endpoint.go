@@ -197,3 +197,19 @@ func (e *expected) Back(now int64) {
 }
 
 func (e *expected) Leave() { e.fleet.leave(e) }
+
+var _ Rejoiner = (*expected)(nil)
+
+func (e *expected) Rejoin(left, now int64) { e.fleet.survey.rejoin(e, left, now) }
+
+// resume goes on where e left. A trial that it was to have is another's by now.
+func (e *expected) resume(n norms, left, now int64) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.past.norms = n
+	e.past.weigh()
+	e.trial.due = false
+	if n.real && float64(now-left) >= e.fleet.slowStart {
+		e.slow.begin(now)
+	}
+}

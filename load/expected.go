@@ -40,7 +40,8 @@ import (
 //
 // A newcomer is taken to be typical, but begins slowly: from its first request on its cost is divided by the square of its age as a part of SlowStart, a
 // tenth at least, and until its first answer a second request costs ten times as much, for 1 s or ten medians. All that is void for endpoints that
-// were there before any had answered, whose latency is taken to be Initial.
+// were there before any had answered, whose latency is taken to be Initial. One that comes back ([Rejoiner]) after less than SlowStart goes on where it
+// was, in the middle of a slow start too; after longer it keeps what is known of it, and begins slowly again.
 //
 // The zero value is ready to use.
 type Expected struct {

@@ -400,6 +400,8 @@ func TestExpectedConcurrent(t *testing.T) {
 					extra.End(now, extra.Start(now), load.Success)
 					extra.Back(now)
 					extra.Leave()
+					eps[g].Leave()
+					eps[g].(load.Rejoiner).Rejoin(now, now+1)
 				}
 			}
 		})

@@ -48,8 +48,15 @@ type Endpoint interface {
 	Latency(now int64) time.Duration
 	// Back notes that the endpoint can be used again at now, after a time in which it could not.
 	Back(now int64)
-	// Leave notes that the endpoint is gone for good. Calls may still end after it.
+	// Leave notes that the endpoint is gone: for good, unless it is a [Rejoiner]. Calls may still end after it.
 	Leave()
+}
+
+// A Rejoiner is an [Endpoint] that can come back after Leave, with what it knows.
+type Rejoiner interface {
+	Endpoint
+	// Rejoin notes that the endpoint is among the others again at now, after it has left. Calls from before may still end.
+	Rejoin(left, now int64)
 }
 
 // A Mark is what an [Endpoint] has to remember about a call, in the hands of its caller: so measuring allocates nothing.

@@ -90,11 +90,11 @@ func (f *peakFleet) typical() (median float64, known bool) {
 // A peak is the load of one endpoint.
 type peak struct {
 	fleet *peakFleet
-	born  int64
 
 	// mu guards what follows; the fleet's histogram may be asked under it, never the reverse. Average, stamp
 	// and evidence change together: read one by one they were seen to give a mean age of a day.
 	mu       sync.Mutex
+	born     int64
 	answered bool
 	average  float64 // at stamp, of successes and lower bounds; before any it is 0
 	stamp    int64
@@ -214,4 +214,20 @@ func (p *peak) Leave() {
 	defer p.mu.Unlock()
 	p.fleet.averages.leave(p.place)
 	p.place, p.gone = nowhere, true
+}
+
+var _ Rejoiner = (*peak)(nil)
+
+func (p *peak) Rejoin(_, now int64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.gone {
+		return
+	}
+	p.gone = false
+	if !p.answered {
+		p.born = now
+		return
+	}
+	p.place = p.fleet.averages.move(nowhere, p.average)
 }

@@ -33,10 +33,13 @@ const (
 	never     = -1 << 60
 )
 
-// join adds e to the endpoints.
+// join adds e to the endpoints, unless it is one.
 func (p *pool) join(e *probing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.has(e) {
+		return
+	}
 	e.member, e.place = len(p.members), nowhere
 	e.asked, e.heard = never, never
 	p.members = append(p.members, e)
@@ -46,10 +49,10 @@ func (p *pool) join(e *probing) {
 func (p *pool) leave(e *probing) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	last := len(p.members) - 1
-	if e.member > last || p.members[e.member] != e {
+	if !p.has(e) {
 		return
 	}
+	last := len(p.members) - 1
 	p.members[e.member] = p.members[last]
 	p.members[e.member].member = e.member
 	p.members[last] = nil
@@ -58,6 +61,9 @@ func (p *pool) leave(e *probing) {
 		p.remove(e.place)
 	}
 }
+
+// has reports whether e is one of the endpoints. mu is held.
+func (p *pool) has(e *probing) bool { return e.member < len(p.members) && p.members[e.member] == e }
 
 // small reports whether there is a place for each. mu is held.
 func (p *pool) small() bool { return len(p.members) <= p.size }
@@ -75,7 +81,7 @@ func (p *pool) earn(f *probingFleet) {
 func (p *pool) add(e *probing, now int64, inFlight float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e.member >= len(p.members) || p.members[e.member] != e {
+	if !p.has(e) {
 		return // it has left
 	}
 	p.levels.add(inFlight)

@@ -191,6 +191,12 @@ func (e *probing) Leave() {
 	e.reported.Leave()
 }
 
+// Rejoin brings e back with what it has measured. What its server said is too old to choose by.
+func (e *probing) Rejoin(left, now int64) {
+	e.reported.Rejoin(left, now)
+	e.fleet.pool.join(e)
+}
+
 // A standing is what the hot-cold rule compares.
 type standing struct {
 	of       *probing

@@ -46,21 +46,40 @@ func (s *survey) join(e *expected, now int64) {
 	if !s.joined {
 		s.joined, s.began = true, now
 	}
-	e.place = len(s.members)
 	e.past.norms = s.norms
 	if s.norms.real {
 		e.slow.begin(now)
 	}
+	s.enter(e)
+}
+
+// rejoin is join for one that has left.
+func (s *survey) rejoin(e *expected, left, now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.has(e) {
+		return
+	}
+	e.resume(s.norms, left, now)
+	s.enter(e)
+}
+
+// enter makes e a member. mu is held.
+func (s *survey) enter(e *expected) {
+	e.place = len(s.members)
 	s.members = append(s.members, e)
 }
+
+// has reports whether e is a member. mu is held.
+func (s *survey) has(e *expected) bool { return e.place < len(s.members) && s.members[e.place] == e }
 
 func (s *survey) leave(e *expected) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	last := len(s.members) - 1
-	if e.place > last || s.members[e.place] != e {
+	if !s.has(e) {
 		return // it has left already
 	}
+	last := len(s.members) - 1
 	s.members[e.place] = s.members[last]
 	s.members[e.place].place = e.place
 	s.members[last] = nil
