@@ -176,17 +176,19 @@ func (b *Balancer[Req, Res]) granted(ep *endpoint[Req, Res], inner belfry.Permit
 	}
 	b.mu.Unlock()
 	b.retire(replaced)
-	if news {
-		b.emit(Event{Kind: EndpointReady, Key: ep.key, Addr: ep.addr})
-	}
+	var err error
 	if handed {
 		ep.Hint(true)
-		return nil
+	} else {
+		err = guard(func() error {
+			b.release(ep, inner)
+			return nil
+		})
 	}
-	return guard(func() error {
-		b.release(ep, inner)
-		return nil
-	})
+	if news { // last, so that whoever looks then sees no room that is only on its way
+		b.emit(Event{Kind: EndpointReady, Key: ep.key, Addr: ep.addr})
+	}
+	return err
 }
 
 // rest ends the driving of ep, unless callers wait, and reports whether it did.

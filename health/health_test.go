@@ -457,7 +457,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("%d probes in a minute, want one every 2 s", n)
 		}
 		p.becomes(ill)
-		after(2 * time.Second)
+		after(3 * time.Second) // a probe every 2 s, and where in between is not known
 		refused(t, svc)
 	})
 }

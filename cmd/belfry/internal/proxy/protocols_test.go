@@ -241,10 +241,10 @@ func TestWebSocketThroughTLS(t *testing.T) {
 		}
 	}
 	conn.Close()
-	eventually(t, "the end of the upgrade", func() bool { return p.server.State().Requests.InFlight == 0 })
-	if s := p.server.State(); s.Requests.Answered[1] != 1 || s.Limit.InFlight != 0 || s.Endpoints[0].Limit.InFlight != 0 {
-		t.Errorf("afterwards %+v, %+v, %+v", s.Requests, s.Limit, s.Endpoints[0].Limit)
-	}
+	eventually(t, "the end of the upgrade", func() bool {
+		s := p.server.State()
+		return s.Requests.InFlight == 0 && s.Requests.Answered[1] == 1 && s.Limit.InFlight == 0 && s.Endpoints[0].Limit.InFlight == 0
+	})
 }
 
 func TestAnUpgradeOverH2CIsRefused(t *testing.T) {
