@@ -27,6 +27,8 @@
 // now: it is asked again after the pause that its refusal asks for, or a growing one. An endpoint whose service is
 // [belfry.ErrClosed] is out until the source names it again.
 //
+// Which endpoints were drawn for a call, what they cost, and how it went, is kept for the latest Config.Decisions: see [Balancer.Decisions].
+//
 // Endpoints that breakers, health checks and the like have ejected through the guard rail (package eject) are not asked. When
 // no other is left to hope for, they are asked all the same, in an order of their own; Stats count how often. So is an endpoint that a failed response asks to leave alone for a while,
 // by its retry-after.
@@ -75,6 +77,7 @@ type Balancer[Req, Res any] struct {
 	guard   *eject.Guard
 	panics  panics
 	memory  memory
+	ring    *ring // nil unless decisions are kept
 
 	// ready is what the request path reads: the endpoints that have a service. Each set is immutable.
 	ready atomic.Pointer[set[Req, Res]]
@@ -144,6 +147,7 @@ func New[Req, Res any](
 		shut:    make(chan struct{}),
 	}
 	b.timed = b.fleet.Timed()
+	b.ring = newRing(cfg.Decisions, b.began)
 	b.chooser, _ = b.fleet.(load.Chooser)
 	b.ready.Store(&set[Req, Res]{})
 	b.emptied = b.began
@@ -181,11 +185,13 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 		tried.Add(&ep.Endpoint)
 	}
 	ep.Begin()
+	decision := b.ring.take(&ep.decided, InFlight)
 	mark := ep.load.Start(b.now())
 	returned, extra := false, 0
 	defer func() {
 		if !returned { // it panicked, or ended its goroutine
 			b.answered(ep, mark, belfry.Failure, nil)
+			b.ring.end(decision, Failed)
 			b.over(ep, extra)
 		}
 	}()
@@ -199,6 +205,7 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 	out := b.sem.Judge(res, err)
 	returned = true
 	b.answered(ep, mark, out.Kind, err)
+	b.ring.end(decision, endingOf(out.Kind))
 	if out.RetryAfter > 0 {
 		b.leaveAlone(ep, out)
 	}
@@ -213,6 +220,7 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 // Release gives permit back to the endpoint that it is of.
 func (b *Balancer[Req, Res]) Release(permit belfry.Permit) {
 	ep, inner := open[Req, Res](permit)
+	b.ring.take(&ep.decided, Returned)
 	b.release(ep, inner)
 }
 

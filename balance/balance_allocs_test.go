@@ -23,6 +23,7 @@ func TestAllocs(t *testing.T) {
 	}{
 		{"endpoints with nothing to remember, Expected", balance.Config{}, echo, nil, 0},
 		{"endpoints with nothing to remember, Pending", balance.Config{Load: load.Pending{}}, echo, nil, 0},
+		{"decisions that are kept", balance.Config{Decisions: 100}, echo, nil, 0},
 		{"endpoints with something to remember", balance.Config{}, func() service { return remembering{echo()} }, nil, 1},
 		{"streamed responses", balance.Config{}, echo, []belfry.Semantics[int, int]{stream}, 1},
 	} {

@@ -58,6 +58,22 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
+// BenchmarkDecisions is BenchmarkCall with and without a ring of decisions.
+func BenchmarkDecisions(b *testing.B) {
+	for _, n := range []int{0, 1000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			svc := ready(b, 10, balance.Config{Decisions: n}, echo)
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := belfry.Do(ctx, svc, 1); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkParallel is BenchmarkCall from all processors at once.
 func BenchmarkParallel(b *testing.B) {
 	for _, n := range []int{3, 100} {

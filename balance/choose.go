@@ -16,46 +16,66 @@ var noWait = belfry.NoWait(context.Background())
 // choose asks endpoints for a permit, the better of two first. If all refuse it reports how long to wait before another try, as
 // far as they say.
 func (b *Balancer[Req, Res]) choose(ctx context.Context) (permit belfry.Permit, again time.Duration, ok bool) {
-	s := b.ready.Load()
-	tried, ask := attempt.From(ctx), noWait
+	if b.ring != nil {
+		return b.decide(ctx)
+	}
+	return b.chooseAnd(nil, ctx, attempt.From(ctx))
+}
+
+// decide is choose, and keeps what it finds.
+func (b *Balancer[Req, Res]) decide(ctx context.Context) (permit belfry.Permit, again time.Duration, ok bool) {
+	tried := attempt.From(ctx)
+	d := draft{now: b.now(), attempt: int32(1 + tried.Len())}
+	permit, again, ok = b.chooseAnd(&d, ctx, tried)
+	if ok {
+		ep, _ := open[Req, Res](permit)
+		b.ring.add(&d, &ep.decided)
+	}
+	return permit, again, ok
+}
+
+// chooseAnd is choose, and writes what it looks at into d, unless that is nil.
+func (b *Balancer[Req, Res]) chooseAnd(d *draft, ctx context.Context, tried *attempt.Set) (permit belfry.Permit, again time.Duration, ok bool) {
+	s, ask := b.ready.Load(), noWait
 	if tried.Len() == 0 {
 		tried = nil
 	} else {
 		ask = belfry.NoWait(ctx) // an endpoint may be a balancer too
 	}
 	if s.grouped != nil {
-		return b.chooseInTurn(ctx, ask, s, tried, !b.guard.Quiet() && b.guard.Any(time.Now()))
+		return b.chooseInTurn(d, ctx, ask, s, tried, !b.guard.Quiet() && b.guard.Any(time.Now()))
 	}
 	if b.chooser != nil {
-		if permit, ok := b.suggested(ask, s, tried); ok {
+		if permit, ok := b.suggested(d, ask, s, tried); ok {
 			return permit, 0, true
 		}
 	}
 	if !b.guard.Quiet() {
 		if at := time.Now(); b.guard.Any(at) {
-			return b.chooseIn(ask, s, tried, at)
+			return b.chooseIn(d, ask, s, tried, at)
 		}
 	}
 	first, second := pick.Better(b.now(), b.random, s.picks, tried)
+	b.weighBoth(d, s, first, second)
 	hurry := eagerness{}
 	for _, i := range [...]int{first, second} {
 		if i == pick.None {
 			continue
 		}
-		permit, err := b.ask(ask, s.eps[i])
+		permit, err := b.ask(d, ask, s.eps[i])
 		if err == nil {
 			return permit, 0, true
 		}
 		hurry.note(err)
 	}
-	return b.chooseAmongRest(ask, s, first, second, tried, hurry)
+	return b.chooseAmongRest(d, ask, s, first, second, tried, hurry)
 }
 
 // chooseAmongRest asks all that were not drawn.
-func (b *Balancer[Req, Res]) chooseAmongRest(ask context.Context, s *set[Req, Res], first, second int, tried *attempt.Set, hurry eagerness) (belfry.Permit, time.Duration, bool) {
+func (b *Balancer[Req, Res]) chooseAmongRest(d *draft, ask context.Context, s *set[Req, Res], first, second int, tried *attempt.Set, hurry eagerness) (belfry.Permit, time.Duration, bool) {
 	rest := pick.NewRest(b.random, s.picks, first, second, tried)
 	for i := rest.Next(); i != pick.None; i = rest.Next() {
-		permit, err := b.ask(ask, s.eps[i])
+		permit, err := b.ask(d, ask, s.eps[i])
 		if err == nil {
 			return permit, 0, true
 		}
@@ -65,10 +85,12 @@ func (b *Balancer[Req, Res]) chooseAmongRest(ask context.Context, s *set[Req, Re
 }
 
 // ask asks one endpoint for a permit, under a context that does not let it wait.
-func (b *Balancer[Req, Res]) ask(ctx context.Context, ep *endpoint[Req, Res]) (belfry.Permit, error) {
+func (b *Balancer[Req, Res]) ask(d *draft, ctx context.Context, ep *endpoint[Req, Res]) (belfry.Permit, error) {
+	b.weigh(d, ep, 0)
 	granted := false
 	defer func() {
 		if !granted {
+			d.answer(Refused)
 			ep.Hint(false)
 			b.drop(ep)
 		}
@@ -82,6 +104,7 @@ func (b *Balancer[Req, Res]) ask(ctx context.Context, ep *endpoint[Req, Res]) (b
 		return belfry.Permit{}, err
 	}
 	granted = true
+	d.answer(Granted)
 	if ep.away.Load() {
 		b.returned(ep)
 	}

@@ -55,6 +55,9 @@ type Config struct {
 	// ByKey sends calls that have the same key ([WithKey]) to the same endpoint, whatever its zone. Each such call looks at all endpoints. Calls without a
 	// key are balanced as ever.
 	ByKey bool
+	// Decisions is how many of the latest choices are kept for [Balancer.Decisions], some 400 bytes each. A call then takes a little longer, and allocates
+	// nothing more. 0 means none, else it is at most 1000000.
+	Decisions int
 	// Rand draws the endpoints; it need not be safe for concurrent use. Nil means the runtime's own source.
 	Rand rand.Source
 	// OnEvent is told what happens to endpoints and their source, from several goroutines at once, and must
@@ -70,6 +73,8 @@ const (
 	defaultMaxRetryAfter = 30 * time.Second
 	defaultZoneFactor    = 2
 	defaultRemember      = time.Minute
+
+	maxDecisions = 1_000_000
 )
 
 // Validate says which field is out of range.
@@ -91,6 +96,9 @@ func (c Config) Validate() error {
 	}
 	if c.MaxProbes < 0 {
 		return fmt.Errorf("balance: max probes must not be negative, got %d", c.MaxProbes)
+	}
+	if c.Decisions < 0 || c.Decisions > maxDecisions {
+		return fmt.Errorf("balance: decisions must be 0 to %d, got %d", maxDecisions, c.Decisions)
 	}
 	if c.Load != nil {
 		return c.Load.Validate()

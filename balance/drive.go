@@ -166,12 +166,21 @@ func (b *Balancer[Req, Res]) obtain(ep *endpoint[Req, Res]) (inner belfry.Permit
 // granted passes a permit on to the first waiter. If nobody waits, or ep was removed meanwhile, the permit goes back.
 func (b *Balancer[Req, Res]) granted(ep *endpoint[Req, Res], inner belfry.Permit) error {
 	permit := ep.seal(inner)
+	var d draft
+	if b.ring != nil {
+		d = draft{now: b.now(), attempt: 1, by: ByWaiting}
+		b.weigh(&d, ep, 1)
+		d.answer(Granted)
+	}
 	b.mu.Lock()
 	var replaced []*endpoint[Req, Res]
 	handed, news := false, false
 	if !ep.gone() {
 		news = b.recovered(ep)
 		replaced = b.admit(ep, true)
+		if b.ring != nil && b.waiters.Len() > 0 {
+			b.ring.add(&d, &ep.decided)
+		}
 		handed = b.handOver(permit)
 	}
 	b.mu.Unlock()

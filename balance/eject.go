@@ -31,7 +31,7 @@ func (p *panics) count(g eject.Grade) {
 }
 
 // chooseIn is choose while endpoints are out: those are not asked, unless there is no other left to hope for.
-func (b *Balancer[Req, Res]) chooseIn(ask context.Context, s *set[Req, Res], tried *attempt.Set, at time.Time) (belfry.Permit, time.Duration, bool) {
+func (b *Balancer[Req, Res]) chooseIn(d *draft, ask context.Context, s *set[Req, Res], tried *attempt.Set, at time.Time) (belfry.Permit, time.Duration, bool) {
 	out := func(i int) bool {
 		if s.eps[i].guard.Grade(at) != eject.Out {
 			return false
@@ -40,12 +40,13 @@ func (b *Balancer[Req, Res]) chooseIn(ask context.Context, s *set[Req, Res], tri
 		return true
 	}
 	first, second, missed := pick.BetterIn(b.now(), b.random, s.picks, tried, out, pick.Effort)
+	b.weighBoth(d, s, first, second)
 	hurry := eagerness{}
 	for _, i := range [...]int{first, second} {
 		if i == pick.None {
 			continue
 		}
-		permit, err := b.ask(ask, s.eps[i])
+		permit, err := b.ask(d, ask, s.eps[i])
 		if err == nil {
 			return permit, 0, true
 		}
@@ -57,7 +58,7 @@ func (b *Balancer[Req, Res]) chooseIn(ask context.Context, s *set[Req, Res], tri
 			hurry.wait(s.eps[i].guard.Until(at))
 			continue
 		}
-		permit, err := b.ask(ask, s.eps[i])
+		permit, err := b.ask(d, ask, s.eps[i])
 		if err == nil {
 			if missed {
 				b.panics.count(eject.In)
@@ -69,7 +70,7 @@ func (b *Balancer[Req, Res]) chooseIn(ask context.Context, s *set[Req, Res], tri
 	if b.hope(s, at) {
 		return belfry.Permit{}, hurry.pause, false
 	}
-	permit, ok := b.askAnyway(s, at)
+	permit, ok := b.askAnyway(d, s, at)
 	return permit, hurry.pause, ok
 }
 
@@ -98,7 +99,7 @@ func (b *Balancer[Req, Res]) hope(s *set[Req, Res], at time.Time) bool {
 
 // askAnyway asks those that are out: first those that are to be tried anyway, then those whose latest failure, or such a call, is the longest ago, so
 // that not all calls go to one.
-func (b *Balancer[Req, Res]) askAnyway(s *set[Req, Res], at time.Time) (belfry.Permit, bool) {
+func (b *Balancer[Req, Res]) askAnyway(d *draft, s *set[Req, Res], at time.Time) (belfry.Permit, bool) {
 	type candidate struct {
 		ep     *endpoint[Req, Res]
 		grade  eject.Grade
@@ -113,8 +114,9 @@ func (b *Balancer[Req, Res]) askAnyway(s *set[Req, Res], at time.Time) (belfry.P
 	slices.SortFunc(all, func(a, b candidate) int {
 		return cmp.Or(cmp.Compare(a.grade, b.grade), cmp.Compare(a.failed, b.failed))
 	})
+	d.found(ByPanic)
 	for _, c := range all {
-		if permit, err := b.ask(panicNow, c.ep); err == nil {
+		if permit, err := b.ask(d, panicNow, c.ep); err == nil {
 			c.ep.guard.Touch(at)
 			b.panics.count(c.grade)
 			return permit, true

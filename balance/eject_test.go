@@ -17,6 +17,11 @@ import (
 // ward is a hospital with a guard rail.
 func ward(t *testing.T, n int, cfg eject.Config) (*world, []*patient) {
 	t.Helper()
+	return wardOf(t, n, balance.Config{Load: load.Constant(nil), Eject: cfg})
+}
+
+func wardOf(t *testing.T, n int, cfg balance.Config) (*world, []*patient) {
+	t.Helper()
 	var all []*patient
 	w := &world{dial: func(ctx context.Context, _, _ string) (service, error) {
 		p := &patient{}
@@ -26,7 +31,7 @@ func ward(t *testing.T, n int, cfg eject.Config) (*world, []*patient) {
 		all = append(all, p)
 		return p, nil
 	}}
-	newWorldOf(t, w, balance.Config{Load: load.Constant(nil), Eject: cfg})
+	newWorldOf(t, w, cfg)
 	for i := range n {
 		w.add(string(rune('a' + i)))
 	}

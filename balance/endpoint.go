@@ -33,6 +33,7 @@ type endpoint[Req, Res any] struct {
 
 	successes, failures, ignored atomic.Uint64
 	reports                      reports
+	decided                      atomic.Uint64         // the newest decision for it whose permit is out; of the ring
 	failure                      atomic.Pointer[error] // of the last call that failed
 
 	// Guarded by the balancer's mu.

@@ -81,13 +81,16 @@ func (b *Balancer[Req, Res]) characterise(ep *endpoint[Req, Res], t pick.Traits)
 
 // chooseInTurn is choose where endpoints differ in weight, zone or priority, or keys count. While some are out those are passed over, as in
 // chooseIn.
-func (b *Balancer[Req, Res]) chooseInTurn(ctx, ask context.Context, s *set[Req, Res], tried *attempt.Set, guarded bool) (belfry.Permit, time.Duration, bool) {
+func (b *Balancer[Req, Res]) chooseInTurn(d *draft, ctx, ask context.Context, s *set[Req, Res], tried *attempt.Set, guarded bool) (belfry.Permit, time.Duration, bool) {
 	var at time.Time
 	if guarded {
 		at = time.Now()
 	}
 	hurry := eagerness{}
 	turn := b.turn(ctx, s.grouped.get(), tried)
+	if turn.byKey {
+		d.found(ByOrder)
+	}
 	for i := turn.Next(); i != pick.None; i = turn.Next() {
 		ep := s.eps[i]
 		if guarded && ep.guard.Grade(at) == eject.Out {
@@ -95,7 +98,10 @@ func (b *Balancer[Req, Res]) chooseInTurn(ctx, ask context.Context, s *set[Req, 
 			hurry.wait(ep.guard.Until(at))
 			continue
 		}
-		permit, err := b.ask(ask, ep)
+		if d != nil {
+			b.weighBoth(d, s, i, turn.Beside())
+		}
+		permit, err := b.ask(d, ask, ep)
 		if err == nil {
 			return permit, 0, true
 		}
@@ -104,7 +110,7 @@ func (b *Balancer[Req, Res]) chooseInTurn(ctx, ask context.Context, s *set[Req, 
 	if !guarded || b.hope(s, at) {
 		return belfry.Permit{}, hurry.pause, false
 	}
-	permit, ok := b.askAnyway(s, at)
+	permit, ok := b.askAnyway(d, s, at)
 	return permit, hurry.pause, ok
 }
 
@@ -131,4 +137,12 @@ func (t *turn) Next() int {
 		return t.ranked.Next()
 	}
 	return t.drawn.Next()
+}
+
+// Beside returns the index of the endpoint that was drawn with the one that Next has returned, and cost more; None if there is none.
+func (t *turn) Beside() int {
+	if t.byKey {
+		return pick.None
+	}
+	return t.drawn.Beside()
 }

@@ -83,12 +83,16 @@ func (b *Balancer[Req, Res]) told(ep *endpoint[Req, Res], to load.Reporter, r lo
 
 // suggested asks the endpoint that the metric says is best, if it does. It is for balancers whose endpoints are all alike in what they are chosen by beside
 // their load; where they are not, costs decide.
-func (b *Balancer[Req, Res]) suggested(ask context.Context, s *set[Req, Res], tried *attempt.Set) (belfry.Permit, bool) {
+func (b *Balancer[Req, Res]) suggested(d *draft, ask context.Context, s *set[Req, Res], tried *attempt.Set) (belfry.Permit, bool) {
 	ep := s.find(b.chooser.Choose(b.now()))
 	if ep == nil || tried.Has(&ep.Endpoint) || b.isOut(ep) {
 		return belfry.Permit{}, false
 	}
-	permit, err := b.ask(ask, ep)
+	d.found(ByMetric)
+	permit, err := b.ask(d, ask, ep)
+	if err != nil {
+		d.found(ByDraw)
+	}
 	return permit, err == nil
 }
 

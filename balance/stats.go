@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry/eject"
+	"github.com/belfry-go/belfry/load"
 )
 
 // A State is where an endpoint is in its life.
@@ -95,6 +96,8 @@ type EndpointStats struct {
 	Cost float64
 	// Latency is what the metric estimates that a call takes, 0 if it does not.
 	Latency time.Duration
+	// SlowStart is how many times more it costs because it is new or has come back: 1 if it does not, 0 if the metric knows no such thing.
+	SlowStart float64
 	// Successes, Failures and Ignored count the calls that have returned.
 	Successes, Failures, Ignored uint64
 	// Reports is how often the server said how busy it is, and BadReports how often that was nothing to be believed.
@@ -147,6 +150,9 @@ func (ep *endpoint[Req, Res]) measure(s *EndpointStats, now int64, dialled bool)
 	}
 	if dialled {
 		s.Cost, s.Latency = ep.Cost(now), ep.load.Latency(now)
+		if slow, ok := ep.load.(load.SlowStarter); ok {
+			s.SlowStart = slow.SlowStart(now)
+		}
 	}
 }
 

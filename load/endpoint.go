@@ -196,6 +196,16 @@ func (e *expected) Back(now int64) {
 	}
 }
 
+// SlowStart is what it costs more for being new, or back. Before its first request it is not known yet whether there will be any more.
+func (e *expected) SlowStart(now int64) float64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.slow.on || !e.started {
+		return 1
+	}
+	return e.slow.factor(now, e.fleet.slowStart)
+}
+
 func (e *expected) Leave() { e.fleet.leave(e) }
 
 var _ Rejoiner = (*expected)(nil)

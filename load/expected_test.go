@@ -360,6 +360,9 @@ func TestExpectedNewcomer(t *testing.T) {
 		c.want("the cost", c.cost(0, 0), 1800, 2200)
 		c.pass(time.Second)
 		c.want("the cost a second later", c.cost(0, 0), 76, 84)
+		c.want("and for how much of it that is the reason", c.eps[0].(load.SlowStarter).SlowStart(c.now), 3.9, 4.1)
+		c.pass(time.Second)
+		c.want("which is nothing in the end", c.eps[0].(load.SlowStarter).SlowStart(c.now), 1, 1)
 	})
 }
 

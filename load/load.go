@@ -59,6 +59,12 @@ type Rejoiner interface {
 	Rejoin(left, now int64)
 }
 
+// A SlowStarter is an [Endpoint] that costs more for a while when it is new, or has come back.
+type SlowStarter interface {
+	// SlowStart is how many times more it costs at now: 1 when that is over.
+	SlowStart(now int64) float64
+}
+
 // A Mark is what an [Endpoint] has to remember about a call, in the hands of its caller: so measuring allocates nothing.
 type Mark struct {
 	// Start is when the call began.

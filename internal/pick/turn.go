@@ -69,6 +69,15 @@ func (t *Turn) Next() int {
 	return None
 }
 
+// Beside returns the index of the endpoint that was drawn with the one that Next has just returned, and is to be asked after it; None if there is
+// none.
+func (t *Turn) Beside() int {
+	if t.next == t.heads {
+		return None
+	}
+	return t.g.at[t.head[t.next]]
+}
+
 // fromHead returns the next of those that were drawn.
 func (t *Turn) fromHead() int {
 	for t.next < t.heads {
