@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/belfry-go/belfry/balance"
 	"github.com/belfry-go/belfry/cmd/belfry/internal/proxy"
 )
 
@@ -20,6 +21,8 @@ import (
 type Source interface {
 	// State is asked once a second, and by everybody who asks for JSON or metrics.
 	State() proxy.State
+	// Decisions is the latest choices of an endpoint, nil if they are not kept.
+	Decisions() []balance.Decision
 	// Draining turns true before anything else happens at the end.
 	Draining() bool
 	// OnRequest is given who is told of each request that is over, before there is any; OnAdmit who is told how long one has waited
@@ -91,6 +94,7 @@ func (a *Admin) route() {
 	metrics := promhttp.HandlerFor(a.registry(), promhttp.HandlerOpts{MaxRequestsInFlight: 4})
 	a.mux.HandleFunc("GET /{$}", a.servePage)
 	a.mux.HandleFunc("GET /api/state", a.serveState)
+	a.mux.HandleFunc("GET /api/decisions", a.serveDecisions)
 	a.mux.HandleFunc("GET /api/events", a.serveEvents)
 	a.mux.HandleFunc("GET /healthz", serveHealth)
 	a.mux.HandleFunc("GET /readyz", a.serveReady)

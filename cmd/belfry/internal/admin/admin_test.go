@@ -54,7 +54,7 @@ func TestReadyEndsWithTheSignalAndHealthDoesNot(t *testing.T) {
 
 func TestNothingCanBeChanged(t *testing.T) {
 	a := New(busy(time.Now()))
-	for _, path := range []string{"/", "/api/state", "/api/events", "/healthz", "/readyz", "/metrics"} {
+	for _, path := range []string{"/", "/api/state", "/api/decisions", "/api/events", "/healthz", "/readyz", "/metrics"} {
 		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete} {
 			if w := ask(a, method, path); w.Code != http.StatusMethodNotAllowed {
 				t.Errorf("%s %s answers %d", method, path, w.Code)

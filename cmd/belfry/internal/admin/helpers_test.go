@@ -20,10 +20,11 @@ import (
 
 // A proxied is a proxy that is told what to say.
 type proxied struct {
-	mu    sync.Mutex
-	state proxy.State
-	note  func(proxy.Record)
-	admit func(time.Duration)
+	mu     sync.Mutex
+	state  proxy.State
+	latest []balance.Decision
+	note   func(proxy.Record)
+	admit  func(time.Duration)
 }
 
 func (p *proxied) State() proxy.State {
@@ -33,6 +34,8 @@ func (p *proxied) State() proxy.State {
 	s.Endpoints = append([]proxy.EndpointState(nil), s.Endpoints...)
 	return s
 }
+
+func (p *proxied) Decisions() []balance.Decision { return p.latest }
 
 func (p *proxied) Draining() bool { return p.State().Draining }
 

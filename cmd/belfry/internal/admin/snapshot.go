@@ -26,7 +26,9 @@ type Snapshot struct {
 	UptimeSeconds float64 `json:"uptime_seconds"`
 	WindowSeconds float64 `json:"window_seconds"`
 	Draining      bool    `json:"draining"`
-	Config        Config  `json:"config"`
+	// Zone is where the proxy is, empty if nobody has said so.
+	Zone   string `json:"zone,omitempty"`
+	Config Config `json:"config"`
 	// Stack is the layers in the order in which a request meets them.
 	Stack []Layer `json:"stack"`
 
@@ -146,6 +148,10 @@ type Endpoint struct {
 	// State is what the balancer says, Condition what an operator calls it: see [Condition].
 	State     string    `json:"state"`
 	Condition Condition `json:"condition"`
+	// Weight, at least 1, Zone and Priority are what it is chosen by beside its load.
+	Weight   int    `json:"weight"`
+	Zone     string `json:"zone,omitempty"`
+	Priority int    `json:"priority,omitempty"`
 	// Share is its part of all requests that were sent, from 0 to 1.
 	Share    *float64 `json:"share"`
 	Rate     float64  `json:"rate"`
@@ -156,6 +162,8 @@ type Endpoint struct {
 	// Cost is what choosing compares, Latency what a request is expected to take; null if nobody knows.
 	Cost    *float64 `json:"cost"`
 	Latency *float64 `json:"latency_ms"`
+	// SlowStart is how many times more it costs because it is new or has come back; null if it does not.
+	SlowStart *float64 `json:"slow_start,omitempty"`
 	// Successes, Failures and Ignored count attempts that have returned.
 	Successes uint64 `json:"successes"`
 	Failures  uint64 `json:"failures"`
@@ -265,6 +273,7 @@ func (a *Admin) snapshot(o observation) Snapshot {
 		UptimeSeconds: max(o.at.Sub(st.Started), 0).Round(time.Millisecond).Seconds(),
 		WindowSeconds: (window * tick).Seconds(),
 		Draining:      st.Draining,
+		Zone:          st.Zone,
 		Config:        configOf(st.Config),
 		Stack:         layersOf(st.Stack),
 		Requests:      requestsOf(st.Requests, o.outcomes, lately.point),
@@ -354,6 +363,7 @@ func endpointOf(e proxy.EndpointState, lately recent, id endpointID) Endpoint {
 	r := lately.endpoints[id]
 	all := Endpoint{
 		Key: e.Key, Addr: e.Addr, State: e.State.String(), Condition: conditionOf(e, r.failing),
+		Weight: max(e.Weight, 1), Zone: e.Zone, Priority: e.Priority, Cost: costOf(e.Cost),
 		Rate: r.rate, Failed: r.failed, InFlight: e.InFlight, Reserved: e.Reserved, Limit: e.Limit.Limit,
 		Successes: e.Successes, Failures: e.Failures, Ignored: e.Ignored,
 		NotReady: text(e.Err), LastError: text(e.Failure),
@@ -362,12 +372,12 @@ func endpointOf(e proxy.EndpointState, lately recent, id endpointID) Endpoint {
 	if lately.sent {
 		all.Share = &r.share
 	}
-	if e.Cost != 0 && !math.IsInf(e.Cost, 0) && !math.IsNaN(e.Cost) { // JSON has no infinity
-		all.Cost = &e.Cost
-	}
 	if e.Latency > 0 {
 		ms := milliseconds(e.Latency)
 		all.Latency = &ms
+	}
+	if e.SlowStart > 1 {
+		all.SlowStart = &e.SlowStart
 	}
 	if h := e.Health; h != nil {
 		all.Health = &Health{Healthy: h.Healthy, Since: h.Since.UTC(), LastError: text(h.LastError), Probes: h.Probes, Failures: h.Failures, Changes: h.Changes}
@@ -383,6 +393,14 @@ func endpointOf(e proxy.EndpointState, lately recent, id endpointID) Endpoint {
 		}
 	}
 	return all
+}
+
+// costOf returns what JSON can say of a cost, which has no infinity.
+func costOf(cost float64) *float64 {
+	if cost == 0 || math.IsInf(cost, 0) || math.IsNaN(cost) {
+		return nil
+	}
+	return &cost
 }
 
 // maxText is how long an error's text may be: it goes to every reader once a second.

@@ -223,6 +223,7 @@ func fields() map[string]field {
 			"header": text(proxy.AcceptedSticky, func(c *proxy.Config) *string { return &c.Sticky.Header }),
 			"cookie": text(proxy.AcceptedSticky, func(c *proxy.Config) *string { return &c.Sticky.Cookie }),
 		}},
+		"decisions":  number(proxy.AcceptedDecisions, func(c *proxy.Config) *int { return &c.Decisions }),
 		"cost_bytes": bytes(proxy.AcceptedCostBytes, func(c *proxy.Config) *int64 { return &c.CostBytes }),
 		"target_tls": {fields: map[string]field{
 			"ca":          text(proxy.AcceptedFile, func(c *proxy.Config) *string { return &c.TargetTLS.CA }),

@@ -37,6 +37,7 @@ func TestTheExample(t *testing.T) {
 		want := proxy.Defaults()
 		want.TLS = proxy.ListenTLS{Cert: "/etc/belfry/tls.crt", Key: "/etc/belfry/tls.key"}
 		want.TrustedForwarders = []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("2001:db8::7/128")}
+		want.Decisions = 1000
 		want.Zone, want.Sticky, want.CostBytes = "eu-1", proxy.Sticky{Header: "X-User"}, 1<<20
 		want.Targets = []string{"http://127.0.0.1:3002 weight=2 zone=eu-1", "http://127.0.0.1:3003 zone=eu-2 priority=1", "http://127.0.0.1:3001", "https://backend.example", "dns:///backend.internal:8443?scheme=https"}
 		want.DiscoveryInterval = 10 * time.Second

@@ -33,6 +33,9 @@ cost_bytes: 64KiB
 		"targets: ['http://a']\nzone: 'a b'":                    "zone must be",
 		"targets: ['http://a']\nsticky: {header: a, cookie: b}": "sticky must be",
 		"targets: ['http://a']\ncost_bytes: -1":                 "cost_bytes must be",
+		"targets: ['http://a']\ndecisions: -1":                  "decisions must be 0 to 100000, got -1",
+		"targets: ['http://a']\ndecisions: 100001":              "decisions must be 0 to 100000, got 100001",
+		"targets: ['http://a']\ndecisions: many":                "decisions must be 0 to 100000",
 	} {
 		if _, err := Parse("f", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, says)

@@ -87,6 +87,8 @@ type Config struct {
 	// LogLevel is how much is logged: debug, info, warn or error.
 	LogLevel string
 
+	// Decisions is how many of the latest choices of a server are kept, for those who ask why one gets little. 0 means none.
+	Decisions int
 	// DrainDelay is how long requests are taken after the signal to end, so that those who send them can learn of it.
 	DrainDelay time.Duration
 	// Drain is how long requests in flight may take to finish after that.
@@ -244,6 +246,7 @@ const (
 	AcceptedTargets      = "http://host[:port], https://host[:port], h2c://host[:port], dns:///host:port, srv:///name or file:///path, each once"
 	AcceptedZone         = "a name without spaces"
 	AcceptedSticky       = "the name of a header or of a cookie, and not both"
+	AcceptedDecisions    = "0 to 100000"
 	AcceptedCostBytes    = "at least 1 byte"
 	AcceptedFile         = "the path of a file in PEM"
 	AcceptedServerName   = "the name of a host"
@@ -276,6 +279,7 @@ const (
 	AcceptedHeaderBytes  = "4KiB to 16MiB"
 	AcceptedForwarders   = "addresses or networks, such as 10.0.0.1 or 10.0.0.0/8"
 	maxPlaces            = 1_000_000
+	maxDecisions         = 100_000
 	maxReplay            = 16 << 20
 	minHeader, maxHeader = 4 << 10, 16 << 20
 )
@@ -380,6 +384,7 @@ func hasPortZero(addr string) bool {
 func (c Config) checkTargets(v *checks) {
 	v.within("zone", "", !strings.ContainsAny(c.Zone, " \t"), AcceptedZone, strconv.Quote(c.Zone))
 	v.within("sticky", "", c.Sticky.Header == "" || c.Sticky.Cookie == "", AcceptedSticky, fmt.Sprintf("%+v", c.Sticky))
+	v.within("decisions", "", c.Decisions >= 0 && c.Decisions <= maxDecisions, AcceptedDecisions, c.Decisions)
 	v.within("cost_bytes", "", c.CostBytes >= 0, AcceptedCostBytes, c.CostBytes)
 	targets, problem := parseTargets(c.Targets)
 	if problem != nil {

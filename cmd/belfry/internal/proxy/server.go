@@ -136,6 +136,9 @@ func (s *Server) State() State {
 	return state
 }
 
+// Decisions returns the latest choices of a server, the oldest first; nil unless Config.Decisions says that they are kept.
+func (s *Server) Decisions() []balance.Decision { return s.up.servers.Decisions() }
+
 // reloads reloads as often as it is told to, one after the other. It has a goroutine of its own, for reading may take long, be it that a
 // file is on a disk that does not answer, and the signal to end must not wait for that.
 func (s *Server) reloads(told <-chan struct{}) {
@@ -222,6 +225,7 @@ func fixed(now, next Config) error {
 		{"zone", now.Zone, next.Zone},
 		{"sticky", now.Sticky, next.Sticky},
 		{"cost_bytes", now.CostBytes, next.CostBytes},
+		{"decisions", now.Decisions, next.Decisions},
 		{"client.header_timeout", now.Client.HeaderTimeout, next.Client.HeaderTimeout},
 		{"client.idle_timeout", now.Client.IdleTimeout, next.Client.IdleTimeout},
 		{"client.header_bytes", now.Client.HeaderBytes, next.Client.HeaderBytes},

@@ -25,6 +25,8 @@ type State struct {
 	Address string
 	// Started is when it began to listen.
 	Started time.Time
+	// Zone is where it is, empty if nobody has said so.
+	Zone string
 	// Draining says that the signal to end has come. It turns true before anything else happens.
 	Draining bool
 	// Config is which configuration it runs.

@@ -74,7 +74,7 @@ func newUpstream(cfg Config, told hooks) (*upstream, error) {
 	if cfg.CostBytes > 0 {
 		meaning.Cost = belfryhttp.BodyCost(cfg.CostBytes)
 	}
-	choice := balance.Config{Load: metric(cfg.Load), Zone: cfg.Zone, ByKey: cfg.Sticky.on(), OnEvent: told.event}
+	choice := balance.Config{Load: metric(cfg.Load), Zone: cfg.Zone, ByKey: cfg.Sticky.on(), Decisions: cfg.Decisions, OnEvent: told.event}
 	u.servers, err = balance.New(cfg.Subset.of(u.sources.all()), u.endpoints.dial, cfg.Eject.config(choice), meaning)
 	if err != nil {
 		return nil, err
@@ -260,6 +260,7 @@ func (u *upstream) state(s *State) {
 	for _, l := range u.old {
 		sum.add(l.counts())
 	}
+	s.Zone = u.cfg.Zone
 	now := u.now.Load()
 	sum.add(now.counts())
 	for _, b := range u.budgets {
