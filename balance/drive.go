@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/backoff"
 	"github.com/belfry-go/belfry/load"
 )
@@ -89,7 +90,7 @@ func (b *Balancer[Req, Res]) advance(ep *endpoint[Req, Res]) error {
 func (b *Balancer[Req, Res]) connect(ep *endpoint[Req, Res]) error {
 	var svc belfry.Service[Req, Res]
 	err := guard(func() (err error) {
-		svc, err = b.dial(ep.ctx, ep.key, ep.addr)
+		svc, err = b.dial(eject.With(ep.ctx, ep.guard), ep.key, ep.addr)
 		return err
 	})
 	switch {
@@ -237,7 +238,8 @@ func (b *Balancer[Req, Res]) pause(ep *endpoint[Req, Res], failed error) bool {
 	defer timer.Stop()
 	var kick <-chan struct{}
 	if refused && (after == 0 || ep.guard.Failed() != 0) {
-		kick = ep.kick
+		kick = ep.kick.wait()
+		defer ep.kick.forget()
 	}
 	select {
 	case <-timer.C:
@@ -267,7 +269,7 @@ func (b *Balancer[Req, Res]) failed(ep *endpoint[Req, Res], err error) (before i
 	if !ep.ready && ep.failed == 1 {
 		b.regroup()
 	}
-	return ep.failed - 1, true
+	return int(ep.failed - 1), true
 }
 
 // retry notes that the pause of ep is over. mu is not held.

@@ -19,33 +19,35 @@ type endpoint[Req, Res any] struct {
 	pick.Endpoint
 
 	// Set once, under the balancer's mu, before the endpoint gets into the ready set. They stand here to share a cache
-	// line with what choosing looks at.
+	// line with what choosing looks at. What calls use beside that is in the next.
 	svc  belfry.Service[Req, Res]
 	load load.Endpoint
 
 	guard *eject.Endpoint // its part of the guard rail
 	away  atomic.Bool     // it was passed over because it is out
 
+	troubled atomic.Bool // err is set; written under the balancer's mu
+	broken   atomic.Bool // and is not that there is no room
+
+	successes, failures, ignored atomic.Uint64
+
 	key, addr string
 	ctx       context.Context // of its driver
 	cancel    context.CancelFunc
-	kick      chan struct{} // a place may have become free: has room for one
+	kick      kick
 
-	successes, failures, ignored atomic.Uint64
-	reports                      reports
-	decided                      atomic.Uint64         // the newest decision for it whose permit is out; of the ring
-	failure                      atomic.Pointer[error] // of the last call that failed
+	reports reports
+	decided atomic.Uint64         // the newest decision for it whose permit is out; of the ring
+	failure atomic.Pointer[error] // of the last call that failed
 
 	// Guarded by the balancer's mu.
-	phase    phase
-	err      error               // why it is not ready
-	old      *endpoint[Req, Res] // serves until this one is ready
-	ready    bool                // it is in the ready set
-	driven   bool                // it has a driver
-	failed   int                 // times in a row, for the pause after the next
-	seen     bool                // it has granted a permit
-	troubled atomic.Bool         // err is set; read without mu
-	broken   atomic.Bool         // and is not that there is no room
+	phase  phase
+	ready  bool                // it is in the ready set
+	driven bool                // it has a driver
+	seen   bool                // it has granted a permit
+	failed int32               // times in a row, for the pause after the next
+	err    error               // why it is not ready
+	old    *endpoint[Req, Res] // serves until this one is ready
 }
 
 // A phase is where an endpoint is in its life.
@@ -152,10 +154,7 @@ func (b *Balancer[Req, Res]) drop(ep *endpoint[Req, Res]) {
 func (b *Balancer[Req, Res]) freed(ep *endpoint[Req, Res]) {
 	ep.Hint(true)
 	if b.waiting.Load() > 0 {
-		select {
-		case ep.kick <- struct{}{}:
-		default:
-		}
+		ep.kick.give()
 	}
 }
 

@@ -4,18 +4,22 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"runtime"
 	"slices"
 
 	"github.com/belfry-go/belfry/discover"
-	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/pick"
 )
 
 // discover reads source. Close ends that at the next change, and does not wait for it: a source may be waiting for news.
 func (b *Balancer[Req, Res]) discover(source iter.Seq2[discover.Change, error]) {
 	defer b.sourceEnded() // also after a Goexit in source
+	n := 0
 	err := guard(func() error {
 		for change, err := range source {
+			if n++; n%16 == 0 {
+				runtime.Gosched() // so that the drivers of a long list share few goroutines, whose descriptors are never freed
+			}
 			if !b.apply(change, err) {
 				break
 			}
@@ -104,9 +108,8 @@ func (b *Balancer[Req, Res]) insert(key, addr string, traits pick.Traits) bool {
 }
 
 func (b *Balancer[Req, Res]) newEndpoint(key, addr string) *endpoint[Req, Res] {
-	guard := b.guard.New()
-	ctx, cancel := context.WithCancel(eject.With(context.Background(), guard))
-	return &endpoint[Req, Res]{key: key, addr: addr, ctx: ctx, cancel: cancel, kick: make(chan struct{}, 1), guard: guard}
+	ctx, cancel := context.WithCancel(context.Background())
+	return &endpoint[Req, Res]{key: key, addr: addr, ctx: ctx, cancel: cancel, guard: b.guard.New()}
 }
 
 // remove takes the endpoint out, unless it is the last and the set must not be empty.

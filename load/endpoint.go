@@ -9,19 +9,19 @@ import (
 // An expected is the load of one endpoint.
 type expected struct {
 	fleet *expectedFleet
-	place int // among the members of the fleet, and guarded by its mu
+	place int32 // among the members of the fleet, and guarded by its mu
 
 	// mu guards what follows, all of which changes together. Whoever holds it does not lock the fleet's.
 	mu          sync.Mutex
+	starts      int32 // since the latest survey
+	started     bool
+	answered    bool
 	past        estimate
 	present     evidence
 	odds        odds
 	trial       trial
 	slow        slowStart
-	starts      int   // since the latest survey
 	first, last int64 // the first start and the latest
-	started     bool
-	answered    bool
 }
 
 func (e *expected) Start(now int64) Mark {
@@ -165,7 +165,7 @@ func (e *expected) report(t *tally, now int64, d decay) report {
 	if e.past.known() {
 		t.add(&e.past)
 	}
-	r := report{starts: e.starts, idle: now - e.last, trying: e.trial.due}
+	r := report{starts: int(e.starts), idle: now - e.last, trying: e.trial.due}
 	e.starts = 0
 	typical := e.past.norms.typical
 	r.due = e.answered && e.present.out() == 0 && float64(r.idle) > e.trial.after(typical) &&
@@ -174,7 +174,7 @@ func (e *expected) report(t *tally, now int64, d decay) report {
 }
 
 // inform tells e what is usual, and whether it is to be tried.
-func (e *expected) inform(n norms, try bool) {
+func (e *expected) inform(n *norms, try bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.past.norms = n
@@ -213,7 +213,7 @@ var _ Rejoiner = (*expected)(nil)
 func (e *expected) Rejoin(left, now int64) { e.fleet.survey.rejoin(e, left, now) }
 
 // resume goes on where e left. A trial that it was to have is another's by now.
-func (e *expected) resume(n norms, left, now int64) {
+func (e *expected) resume(n *norms, left, now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.past.norms = n

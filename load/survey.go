@@ -22,7 +22,7 @@ const unlike = 1e18
 type survey struct {
 	// mu guards the rest. It is locked before that of an endpoint, never after.
 	mu      sync.Mutex
-	norms   norms
+	norms   *norms
 	members []*expected
 	began   int64
 	joined  bool
@@ -66,12 +66,14 @@ func (s *survey) rejoin(e *expected, left, now int64) {
 
 // enter makes e a member. mu is held.
 func (s *survey) enter(e *expected) {
-	e.place = len(s.members)
+	e.place = int32(len(s.members))
 	s.members = append(s.members, e)
 }
 
 // has reports whether e is a member. mu is held.
-func (s *survey) has(e *expected) bool { return e.place < len(s.members) && s.members[e.place] == e }
+func (s *survey) has(e *expected) bool {
+	return int(e.place) < len(s.members) && s.members[e.place] == e
+}
 
 func (s *survey) leave(e *expected) {
 	s.mu.Lock()
@@ -149,8 +151,8 @@ func (t *tally) add(e *estimate) {
 
 // norms returns what is usual. What remains of the variance of the means, when that which noise explains is taken off, is between the
 // endpoints.
-func (t *tally) norms() norms {
-	n := norms{typical: t.medians.median(), real: true, spread: unlike}
+func (t *tally) norms() *norms {
+	n := &norms{typical: t.medians.median(), real: true, spread: unlike}
 	freedom := max(t.freedom, 1e-3)
 	n.noise = t.scatter / freedom
 	n.swing = math.Sqrt(t.relative/freedom) * n.typical

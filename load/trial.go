@@ -3,11 +3,11 @@ package load
 // An endpoint that was slow, or failed, costs so much that it gets nothing, and so cannot show that it is well again. A trial is a request
 // that it gets all the same.
 type trial struct {
-	due    bool  // the next request is one
-	start  int64 // when it was started, while on
-	on     bool
+	start  int64   // when it was started, while on
 	pause  float64 // until the next may be due
 	proven int64   // the start of the latest that showed that the endpoint is well
+	due    bool    // the next request is one
+	on     bool
 }
 
 const (
