@@ -27,8 +27,22 @@ type survey struct {
 	began   int64
 	joined  bool
 	credit  float64 // trials that may be given
-	tally   tally
+	pass    pass
 }
+
+// A pass is a survey on its way: it asks all endpoints, and then tells all, in steps.
+type pass struct {
+	at      int  // the first member of the next step
+	telling bool // what asking has shown
+	tally   tally
+	starts  int
+	trying  bool      // somebody is to be tried already
+	next    *expected // who is to be tried now: of those due the one that was passed over the longest,
+	longest int64     // and for how long it was
+}
+
+// stride is how many endpoints one call looks at, which takes it some microseconds.
+const stride = 256
 
 // A tally is what a survey counts.
 type tally struct {
@@ -81,6 +95,9 @@ func (s *survey) leave(e *expected) {
 	if !s.has(e) {
 		return // it has left already
 	}
+	if s.pass.next == e {
+		s.pass.next = nil
+	}
 	last := len(s.members) - 1
 	s.members[e.place] = s.members[last]
 	s.members[e.place].place = e.place
@@ -89,45 +106,80 @@ func (s *survey) leave(e *expected) {
 }
 
 // pause is how long the survey may be out of date: a sixty-fourth of the decay, less in a young fleet, and never so short that
-// looking at the endpoints takes a hundredth of the time.
+// looking at the endpoints takes a hundredth of the time, which in large fleets the pauses between steps see to.
 func (s *survey) pause(now int64, d decay) int64 {
 	age := float64(now-s.began) / 16
-	return int64(max(min(age, 1/float64(64*d)), 2*float64(len(s.members))))
+	return int64(max(min(age, 1/float64(64*d)), 2*float64(min(len(s.members), stride))))
 }
 
-// look surveys the fleet, lets one endpoint be tried that could not show otherwise that it is well, and returns when to look again.
+// look makes a step of the survey, all of it in a fleet that is no larger, and returns when to look again. It lets one endpoint be tried that
+// could not show otherwise that it is well.
 func (s *survey) look(now int64, d decay) (again int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tally = tally{}
-	next := s.count(now, d)
-	if s.tally.n > 0 {
-		s.norms = s.tally.norms()
+	if !s.pass.telling {
+		if !s.ask(now, d) {
+			return now + stride
+		}
+		if s.conclude(); len(s.members) > stride {
+			return now + stride
+		}
 	}
-	for _, e := range s.members {
-		e.inform(s.norms, e == next)
+	if !s.tell() {
+		return now + stride
 	}
 	return now + s.pause(now, d)
 }
 
-// count fills the tally, and returns the endpoint that is to be tried, if any: of those due the one that was passed over the longest.
-func (s *survey) count(now int64, d decay) *expected {
-	var next *expected
-	longest, starts, trying := int64(0), 0, false
-	for _, e := range s.members {
-		r := e.report(&s.tally, now, d)
-		starts += r.starts
-		trying = trying || r.trying
-		if r.due && r.idle > longest {
-			next, longest = e, r.idle
+// step returns the members of the next step, and whether it is the last. Who joins or leaves meanwhile may be left out, or counted twice.
+func (s *survey) step() (some []*expected, last bool) {
+	n := len(s.members)
+	some = s.members[min(s.pass.at, n):min(s.pass.at+stride, n)]
+	s.pass.at += stride
+	return some, s.pass.at >= n
+}
+
+// ask makes a step of asking, and reports whether it was the last.
+func (s *survey) ask(now int64, d decay) (last bool) {
+	some, last := s.step()
+	p := &s.pass
+	for _, e := range some {
+		r := e.report(&p.tally, now, d)
+		p.starts += r.starts
+		p.trying = p.trying || r.trying
+		if r.due && r.idle > p.longest {
+			p.next, p.longest = e, r.idle
 		}
 	}
-	s.credit = min(s.credit+float64(starts)*trialShare, mostCredit)
-	if trying || next == nil || s.credit < 1 {
-		return nil
+	return last
+}
+
+// conclude finds out what is usual, and whether the endpoint that is due may be tried.
+func (s *survey) conclude() {
+	p := &s.pass
+	if p.tally.n > 0 {
+		s.norms = p.tally.norms()
 	}
-	s.credit--
-	return next
+	s.credit = min(s.credit+float64(p.starts)*trialShare, mostCredit)
+	next := p.next
+	if p.trying || next == nil || s.credit < 1 {
+		next = nil
+	} else {
+		s.credit--
+	}
+	s.pass = pass{telling: true, next: next}
+}
+
+// tell makes a step of telling, and reports whether it was the last.
+func (s *survey) tell() (last bool) {
+	some, last := s.step()
+	for _, e := range some {
+		e.inform(s.norms, e == s.pass.next)
+	}
+	if last {
+		s.pass = pass{}
+	}
+	return last
 }
 
 // A report is what an endpoint says in a survey besides its numbers.
