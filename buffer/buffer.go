@@ -167,9 +167,17 @@ func (s *Service[Req, Res]) queue(ctx context.Context) (permit belfry.Permit, ho
 		return belfry.Permit{}, rejected, err
 	}
 	defer s.room.depart(&p)
+	if patience == 0 { // then only who has the turn needs a context of its own
+		if err := s.room.await(ctx, &p); err != nil {
+			return belfry.Permit{}, rejected, err
+		}
+	}
 	wait, cancel := within(ctx, patience)
 	defer cancel()
-	if err := s.room.await(wait, &p, cancel); err != nil {
+	if err := s.room.await(wait, &p); err != nil {
+		return belfry.Permit{}, rejected, err
+	}
+	if err := s.room.interruptible(&p, cancel); err != nil {
 		return belfry.Permit{}, rejected, err
 	}
 	permit, err = belfry.AcquireLate(wait, "buffer", s.inner)

@@ -160,19 +160,24 @@ func (r *room) lineUp() (p place, patience time.Duration, err error) {
 	return p, patience, nil
 }
 
-// await waits until p has the turn or ctx, which cancel ends, is done; then p may have it or not. Its error says that
-// the room is closed.
-func (r *room) await(ctx context.Context, p *place, cancel func()) error {
-	if p.w != nil {
-		select {
-		case err := <-p.w.Handed():
-			p.w, p.turn = nil, err == nil
-			if err != nil {
-				return err
-			}
-		case <-ctx.Done():
-			return nil
-		}
+// await waits until p has the turn or ctx is done; then p may have it or not. Its error says that the room is closed.
+func (r *room) await(ctx context.Context, p *place) error {
+	if p.w == nil {
+		return nil
+	}
+	select {
+	case err := <-p.w.Handed():
+		p.w, p.turn = nil, err == nil
+		return err
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// interruptible lets cancel end the wait of p, if that has the turn. Its error says that the room is closed.
+func (r *room) interruptible(p *place, cancel func()) error {
+	if !p.turn {
+		return nil
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
