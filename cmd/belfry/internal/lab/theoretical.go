@@ -10,7 +10,7 @@ import (
 
 func balls() Scenario {
 	s := Scenario{
-		Name: "balls", Unit: "balls", Policies: []string{"random", "in-flight", "in-flight-replacement", sim.Default},
+		Name: "balls", Unit: "balls", Policies: []string{"random", "in-flight", "in-flight-replacement", "in-flight-3", "in-flight-4", sim.Default},
 		About: "balls into as many bins: how many the fullest bin has",
 	}
 	for _, c := range []struct {

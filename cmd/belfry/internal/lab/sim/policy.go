@@ -45,6 +45,8 @@ func policies(decay time.Duration) []Policy {
 		{Name: "full-scan", About: "of all, one with the fewest requests in flight", metric: always(load.Pending{}), choose: fewest},
 		{Name: "in-flight", About: "of two different ones, that with fewer requests in flight", metric: always(load.Pending{}), choose: better},
 		{Name: "in-flight-replacement", About: "the same, but the two may be one", metric: always(load.Pending{}), choose: betterReplaced},
+		{Name: "in-flight-3", About: "of three different ones, that with the fewest requests in flight", metric: always(load.Pending{}), choose: leastOf(3)},
+		{Name: "in-flight-4", About: "the same of four", metric: always(load.Pending{}), choose: leastOf(4)},
 		{Name: "peak-ewma", About: "of two, the lower Peak EWMA, as Finagle and tower define it", metric: always(Classic{Decay: classicDecay}), choose: better, decays: true, decay: decay},
 		{Name: "peak-ewma-penalty", About: "the same, where a failure counts as 5 s, as in linkerd", metric: always(Classic{Decay: classicDecay, Penalty: 5 * time.Second}), choose: better, decays: true, decay: decay},
 		{Name: "peak-ewma-evidence", About: "the same, as package load has it: what is in flight and how calls end counts, too", metric: always(load.PeakEWMA{Decay: decay}), choose: better, decays: true, decay: decay},
@@ -116,6 +118,25 @@ func betterReplaced(w *world, c *client, now int64) int {
 		return b
 	}
 	return a
+}
+
+// leastOf draws d different ones.
+func leastOf(d int) func(*world, *client, int64) int {
+	return func(w *world, c *client, now int64) int {
+		n, best := len(c.set), pick.None
+		var seen []int
+		for i := max(n-d, 0); i < n; i++ { // Floyd's sampling
+			at := pick.One(w.source, i+1)
+			if slices.Contains(seen, at) {
+				at = i
+			}
+			seen = append(seen, at)
+			if best == pick.None || c.set[at].Cost(now) < c.set[best].Cost(now) {
+				best = at
+			}
+		}
+		return best
+	}
 }
 
 func drawn(w *world, c *client, _ int64) int {
