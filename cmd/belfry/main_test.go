@@ -207,7 +207,13 @@ type proxy struct {
 
 func startProxy(t *testing.T, args ...string) *proxy {
 	t.Helper()
-	p := &proxy{cmd: command(t, append([]string{"proxy", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...), log: &bytes.Buffer{}, eof: make(chan struct{})}
+	return launch(t, append([]string{"--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"}, args...)...)
+}
+
+// launch starts a proxy with args and nothing else.
+func launch(t *testing.T, args ...string) *proxy {
+	t.Helper()
+	p := &proxy{cmd: command(t, append([]string{"proxy"}, args...)...), log: &bytes.Buffer{}, eof: make(chan struct{})}
 	stderr, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

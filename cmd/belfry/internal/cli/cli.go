@@ -26,6 +26,7 @@ type grammar struct {
 	Demo    demoCommand    `cmd:"" help:"Compare four load metrics on real servers that differ or have trouble, in about 20 s."`
 	Proxy   proxyCommand   `cmd:"" help:"Put the stack in front of servers: balance, retry, queue, and shed what is too much."`
 	Check   checkCommand   `cmd:"" help:"Say what is wrong with a configuration file."`
+	Explain explainCommand `cmd:"" help:"Say why an endpoint of a running proxy gets little."`
 	Lab     labCommand     `cmd:"" help:"Compare ways to choose a server in virtual time, on scenarios with known figures."`
 	Version versionCommand `cmd:"" help:"Print version, commit and platform."`
 }

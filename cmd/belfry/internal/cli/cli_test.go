@@ -20,6 +20,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 	}{
 		{"", []string{"demo", "proxy", "version"}},
 		{"--help", []string{"demo", "proxy", "version"}},
+		{"explain --help", []string{"<endpoint>", "--admin=ADDR", "belfry lab replay"}},
 		{"demo --help", []string{"--scenario=", "spread, slow,", "cold-start", "--duration=5s", "100ms to", "--rate=N", "1 to 10000", "--seed=1", "--json", "belfry demo --rate", "Exit codes"}},
 		{"proxy --help", []string{
 			"--listen=ADDR", "--to=URL,...", "--endpoint-limit=256", "--limit=1024", "--buffer=512", "--buffer-wait=5s", "--timeout=30s",
@@ -59,6 +60,7 @@ func TestABadCommandLineIsRefusedWithWhatIsAccepted(t *testing.T) {
 		want []string
 	}{
 		{"nonsense", []string{"nonsense", "belfry --help"}},
+		{"explain", []string{"<endpoint>"}},
 		{"demo extra", []string{"extra", "belfry demo --help"}},
 		{"demo --bogus", []string{"--bogus"}},
 		{"demo --rate 0", []string{"--rate", "1 to 10000", "got 0"}},
