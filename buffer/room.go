@@ -26,13 +26,13 @@ type room struct {
 	// A waiter that leaves in the moment in which it is handed something finds that in its hand: a seat it keeps, the
 	// turn it passes on.
 	mu      sync.Mutex
-	taken   int                // seats, by permits and by calls in the room
-	seats   queue.Queue[error] // waits for a seat: nil is one, else the answer is that error
-	line    queue.Queue[error] // waits for the turn: nil is it, else the answer is that error
-	turn    bool               // somebody has it
-	cancel  func()             // ends the wait of the one who has the turn; nil if that does not wait
+	taken   int                            // seats, by permits and by calls in the room
+	seats   queue.Queue[*belfry.Rejection] // waits for a seat: nil is one, else the answer is that
+	line    queue.Queue[*belfry.Rejection] // waits for the turn: nil is it, else the answer is that
+	turn    bool                           // somebody has it
+	cancel  func()                         // ends the wait of the one who has the turn; nil if that does not wait
 	codel   codel
-	closed  error
+	closed  *belfry.Rejection // a pointer is handed at less memory than an error
 	counted [outcomes]uint64
 
 	// busy is turn || closed != nil, for reading without mu.
@@ -69,8 +69,8 @@ func (r *room) sit(ctx context.Context) error {
 		expire = timer.C
 	}
 	select {
-	case err := <-w.Handed():
-		return err
+	case answer := <-w.Handed():
+		return orNone(answer)
 	case <-ctx.Done():
 		return r.turnAway(w, cancelled, ctx.Err())
 	case <-expire:
@@ -90,7 +90,7 @@ func (r *room) take() bool {
 
 // queueUp takes a seat if one is free by now, else waits for one, unless the context has ended. Without a waiter its
 // error is the answer.
-func (r *room) queueUp(ended error) (*queue.Waiter[error], error) {
+func (r *room) queueUp(ended error) (*queue.Waiter[*belfry.Rejection], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -108,11 +108,11 @@ func (r *room) queueUp(ended error) (*queue.Waiter[error], error) {
 }
 
 // turnAway ends w's wait for a seat, unless it was handed one, or an answer, at the same moment.
-func (r *room) turnAway(w *queue.Waiter[error], how outcome, ended error) error {
+func (r *room) turnAway(w *queue.Waiter[*belfry.Rejection], how outcome, ended error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.seats.Leave(w) {
-		return <-w.Handed() // is there, so this does not wait
+		return orNone(<-w.Handed()) // is there, so this does not wait
 	}
 	r.counted[how]++
 	return r.leaving(how, ended)
@@ -130,7 +130,7 @@ func (r *room) stand(how outcome) {
 
 // A place is one call's in line. It belongs to the goroutine of the call.
 type place struct {
-	w    *queue.Waiter[error] // nil if it had the turn at once
+	w    *queue.Waiter[*belfry.Rejection] // nil if it had the turn at once
 	turn bool
 }
 
@@ -166,9 +166,9 @@ func (r *room) await(ctx context.Context, p *place) error {
 		return nil
 	}
 	select {
-	case err := <-p.w.Handed():
-		p.w, p.turn = nil, err == nil
-		return err
+	case answer := <-p.w.Handed():
+		p.w, p.turn = nil, answer == nil
+		return orNone(answer)
 	case <-ctx.Done():
 		return nil
 	}
@@ -182,7 +182,15 @@ func (r *room) interruptible(p *place, cancel func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.cancel = cancel
-	return r.closed
+	return orNone(r.closed)
+}
+
+// orNone returns answer as an error.
+func orNone(answer *belfry.Rejection) error {
+	if answer == nil {
+		return nil
+	}
+	return answer
 }
 
 // depart takes p out of line, and the turn, if p has it, to the next.
@@ -274,7 +282,7 @@ func (r *room) leaving(how outcome, ended error) error {
 }
 
 // refusal counts taken seats as in flight: that is what the bound is about. mu is held.
-func (r *room) refusal(reason string, err error) error {
+func (r *room) refusal(reason string, err error) *belfry.Rejection {
 	return &belfry.Rejection{Layer: "buffer", Reason: reason, InFlight: r.taken, Limit: r.bound, Err: err}
 }
 

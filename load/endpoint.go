@@ -94,9 +94,10 @@ func (e *expected) judge(class Class, took float64) {
 }
 
 func (e *expected) Cost(now int64, held int) float64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.cost(now, held, 0, e.past.level(now, e.fleet.decay))
+	e.mu.Lock() // without defer, which two of for each call would show; nothing here panics
+	cost := e.cost(now, held, 0, e.past.level(now, e.fleet.decay))
+	e.mu.Unlock()
+	return cost
 }
 
 // cost is Cost when an answer takes level, and others have so many requests at the endpoint. mu is held.

@@ -21,7 +21,7 @@ func (d decay) fade(then, now int64) float64 {
 	}
 	x := float64(now-then) * float64(d)
 	if x < 1.0/64 { // endpoints in use: three terms are exact to 3e-9, and quicker
-		return 1 - x*(1-x/2*(1-x/3))
+		return 1 - x*(1-x*(1.0/2)*(1-x*(1.0/3)))
 	}
 	return math.Exp(-x)
 }

@@ -13,7 +13,6 @@ type Queue[T any] struct {
 type Waiter[T any] struct {
 	handed     chan T // has room for the one value, so that handing over never waits
 	prev, next *Waiter[T]
-	queued     bool
 }
 
 // Len returns how many wait.
@@ -21,7 +20,7 @@ func (q *Queue[T]) Len() int { return q.n }
 
 // Join adds a waiter at the back.
 func (q *Queue[T]) Join() *Waiter[T] {
-	w := &Waiter[T]{handed: make(chan T, 1), prev: q.back, queued: true}
+	w := &Waiter[T]{handed: make(chan T, 1), prev: q.back}
 	if q.back == nil {
 		q.front = w
 	} else {
@@ -53,7 +52,7 @@ func (q *Queue[T]) hand(w *Waiter[T], v T) bool {
 // Leave takes w out of the line. It reports false if w was handed something before: that is waiting in Handed, and is
 // for w to keep or to pass on.
 func (q *Queue[T]) Leave(w *Waiter[T]) bool {
-	if !w.queued {
+	if w.prev == nil && q.front != w {
 		return false
 	}
 	q.remove(w)
@@ -71,6 +70,6 @@ func (q *Queue[T]) remove(w *Waiter[T]) {
 	} else {
 		w.next.prev = w.prev
 	}
-	w.prev, w.next, w.queued = nil, nil, false
+	w.prev, w.next = nil, nil
 	q.n--
 }
