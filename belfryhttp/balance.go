@@ -21,7 +21,7 @@ import (
 // redirects sends them to an endpoint too, whatever host they name.
 //
 // Each endpoint has a transport of its own, a clone of Config.Transport, so that removing it can close its idle
-// connections. It connects when it is first used; an endpoint to which there is no connection fails calls that were not sent, which
+// connections. It connects when it is first used, or with Config.Warm before that; an endpoint to which there is no connection fails calls that were not sent, which
 // cost it its rank, and may go elsewhere in a retry whatever their method.
 //
 // At most a tenth of the endpoints is out at a time because their breakers are open, they do worse than others, or they asked for it by a Retry-After, and
@@ -38,30 +38,46 @@ func Balance(source iter.Seq2[discover.Change, error], b balance.Config, cfg ...
 		peers = outlier.NewDetector(*c.Outlier)
 	}
 	dial := func(ctx context.Context, _, addr string) (belfry.Service[*http.Request, *http.Response], error) {
-		return c.endpoint(addr, eject.From(ctx), peers)
+		return c.endpoint(ctx, addr, peers)
 	}
 	return balance.New(source, dial, b, Semantics(c))
 }
 
 // Endpoint returns the service of the one server at addr, as [Balance] makes it of each: for a dialler of one's own for
 // [balance.New], one that must know which endpoint it makes. It reads of cfg what Balance reads. Its Close closes what
-// PerEndpoint made, if that can be closed, and then idle connections. It has no peers, so Outlier means nothing to it. It fails if addr is no base URL, or cfg not valid.
+// PerEndpoint made, if that can be closed, and then idle connections. It has no peers, so Outlier means nothing to it, and opens no connections before the
+// first request: [Dial] does. It fails if addr is no base URL, or cfg not valid.
 func Endpoint(addr string, cfg ...Config) (belfry.Service[*http.Request, *http.Response], error) {
 	c, err := only(cfg)
 	if err != nil {
 		return nil, err
 	}
-	return c.endpoint(addr, nil, nil)
+	c.Warm = 0
+	return c.endpoint(context.Background(), addr, nil)
 }
 
-// endpoint returns the service of the server at addr, with its part of the guard rail and its peers, if there are any.
-func (c *Config) endpoint(addr string, guard *eject.Endpoint, peers *outlier.Detector) (belfry.Service[*http.Request, *http.Response], error) {
+// Dial is [Endpoint] for a dialler that was given ctx: the endpoint finds its part of the guard rail in it, and Warm counts, until ctx ends.
+func Dial(ctx context.Context, addr string, cfg ...Config) (belfry.Service[*http.Request, *http.Response], error) {
+	c, err := only(cfg)
+	if err != nil {
+		return nil, err
+	}
+	return c.endpoint(ctx, addr, nil)
+}
+
+// endpoint returns the service of the server at addr, with its part of the guard rail, in ctx, and its peers, if there are any.
+func (c *Config) endpoint(ctx context.Context, addr string, peers *outlier.Detector) (belfry.Service[*http.Request, *http.Response], error) {
 	base, err := parseBase(addr)
 	if err != nil {
 		return nil, err
 	}
-	leaf := Transport(c.newTransport())
+	guard := eject.From(ctx)
+	transport := c.newTransport()
+	leaf := Transport(transport)
 	leaf.rewrite = func(out *http.Request) { rewrite(out, base, c.PreserveHost) }
+	if c.Warm > 0 {
+		warm(ctx, transport, base, c.Warm)
+	}
 	if c.PerEndpoint == nil && c.Breaker == nil && c.ProbePath == "" && peers == nil {
 		return leaf, nil
 	}

@@ -1,6 +1,7 @@
 package belfryhttp
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -64,6 +65,11 @@ type Config struct {
 	// IdleConns is how many idle connections are kept for each endpoint, unless Transport says so itself: at least the
 	// number of concurrent requests, lest connections are opened and closed all the time. Zero means 512.
 	IdleConns int
+
+	// Warm is how many connections to an endpoint are opened before it gets requests, up to IdleConns; one is enough for HTTP/2. It gets none before they are
+	// there, or could not be opened, or 5 s are over: then it goes without. They are opened once; the Transport's IdleConnTimeout closes them as others. A Transport
+	// with a Dial, DialTLS or DialTLSContext of its own, or without a DialContext, opens none. Zero means none.
+	Warm int
 }
 
 const (
@@ -93,6 +99,9 @@ func (c Config) Validate() error {
 		return fmt.Errorf("belfryhttp: DrainTime must not be below 0, got %v", c.DrainTime)
 	case c.IdleConns < 0:
 		return fmt.Errorf("belfryhttp: IdleConns must not be below 0, got %d", c.IdleConns)
+	}
+	if most := cmp.Or(c.IdleConns, defaultIdleConns); c.Warm < 0 || c.Warm > most {
+		return fmt.Errorf("belfryhttp: Warm must be from 0 to %d, the idle connections that are kept, got %d", most, c.Warm)
 	}
 	if c.ProbePath != "" && c.ProbePath[0] != '/' {
 		return fmt.Errorf("belfryhttp: ProbePath must begin with a slash, got %q", c.ProbePath)

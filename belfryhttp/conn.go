@@ -18,6 +18,7 @@ type conn struct {
 	idle    atomic.Bool // and so may have been closed since
 	closed  atomic.Bool
 	written atomic.Int64
+	ended   func() // told of Close; or nil
 }
 
 // Write writes, unless the server has closed a connection that was idle.
@@ -33,6 +34,9 @@ func (c *conn) Write(b []byte) (int, error) {
 // Close closes the connection. Nothing is written after that.
 func (c *conn) Close() error {
 	c.closed.Store(true)
+	if c.ended != nil {
+		c.ended()
+	}
 	return c.Conn.Close()
 }
 
@@ -52,6 +56,9 @@ func watch(t *http.Transport) *http.Transport {
 		return t
 	}
 	t.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if o := openingOf(ctx); o != nil {
+			return o.dial(ctx, network, addr, dial)
+		}
 		c, err := dial(ctx, network, addr)
 		if _, watched := c.(*conn); watched || err != nil {
 			return c, err

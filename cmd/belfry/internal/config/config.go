@@ -225,6 +225,7 @@ func fields() map[string]field {
 		}},
 		"decisions":  number(proxy.AcceptedDecisions, func(c *proxy.Config) *int { return &c.Decisions }),
 		"cost_bytes": bytes(proxy.AcceptedCostBytes, func(c *proxy.Config) *int64 { return &c.CostBytes }),
+		"warm":       number(proxy.AcceptedWarm, func(c *proxy.Config) *int { return &c.Warm }),
 		"target_tls": {fields: map[string]field{
 			"ca":          text(proxy.AcceptedFile, func(c *proxy.Config) *string { return &c.TargetTLS.CA }),
 			"server_name": text(proxy.AcceptedServerName, func(c *proxy.Config) *string { return &c.TargetTLS.ServerName }),

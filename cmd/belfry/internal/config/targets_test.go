@@ -36,6 +36,8 @@ cost_bytes: 64KiB
 		"targets: ['http://a']\ndecisions: -1":                  "decisions must be 0 to 100000, got -1",
 		"targets: ['http://a']\ndecisions: 100001":              "decisions must be 0 to 100000, got 100001",
 		"targets: ['http://a']\ndecisions: many":                "decisions must be 0 to 100000",
+		"targets: ['http://a']\nwarm: -1":                       "warm must be 0 to 1000",
+		"targets: ['http://a']\nwarm: 9\nendpoint_limit: 8":     "warm must be 0 to 1000, and no more than endpoint_limit, got 9",
 	} {
 		if _, err := Parse("f", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: got %v, want an error with %q", text, err, says)

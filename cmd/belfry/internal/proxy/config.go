@@ -34,6 +34,8 @@ type Config struct {
 	Sticky Sticky
 	// CostBytes is how many bytes of a request's body are as much work as a request without one. 0 means that bodies do not matter.
 	CostBytes int64
+	// Warm is how many connections to a server are opened before it gets requests.
+	Warm int
 	// DiscoveryInterval is how often names are looked up and files are read. 0 means every 30 s and every 2 s.
 	DiscoveryInterval time.Duration
 	// Subset says which of the servers that they name are used.
@@ -248,6 +250,7 @@ const (
 	AcceptedSticky       = "the name of a header or of a cookie, and not both"
 	AcceptedDecisions    = "0 to 100000"
 	AcceptedCostBytes    = "at least 1 byte"
+	AcceptedWarm         = "0 to 1000, and no more than endpoint_limit"
 	AcceptedFile         = "the path of a file in PEM"
 	AcceptedServerName   = "the name of a host"
 	AcceptedPlaces       = "1 to 1000000"
@@ -280,6 +283,7 @@ const (
 	AcceptedForwarders   = "addresses or networks, such as 10.0.0.1 or 10.0.0.0/8"
 	maxPlaces            = 1_000_000
 	maxDecisions         = 100_000
+	maxWarm              = 1000
 	maxReplay            = 16 << 20
 	minHeader, maxHeader = 4 << 10, 16 << 20
 )
@@ -412,6 +416,7 @@ func (c Config) checkBounds(v *checks) {
 	} else {
 		v.within("rate.burst", "", b >= 0 && b <= maxPlaces, AcceptedRate, b)
 	}
+	v.within("warm", "", c.Warm >= 0 && c.Warm <= min(c.EndpointLimit, maxWarm), AcceptedWarm, c.Warm)
 	v.within("retry.attempts", "--attempts", c.Attempts >= 1 && c.Attempts <= 10, AcceptedAttempts, c.Attempts)
 	v.within("retry.budget", "--retry-ratio", c.RetryRatio >= 0 && c.RetryRatio <= 1, AcceptedRetryRatio, c.RetryRatio) // NaN neither
 	v.within("retry.body_cap", "--replay-bytes", c.ReplayBytes >= 0 && c.ReplayBytes <= maxReplay, AcceptedReplay, c.ReplayBytes)

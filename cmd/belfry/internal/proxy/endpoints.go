@@ -38,13 +38,14 @@ type recipe struct {
 	// adaptive is whether the limit finds itself.
 	adaptive bool
 	outlier  Outlier
+	warm     int
 
 	roots *x509.CertPool // nil: the system's
 }
 
 // readRecipe reads what cfg names.
 func readRecipe(cfg Config) (*recipe, error) {
-	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker, outlier: cfg.Outlier, adaptive: cfg.AdaptiveEndpoints}
+	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker, outlier: cfg.Outlier, adaptive: cfg.AdaptiveEndpoints, warm: cfg.Warm}
 	if cfg.Health.Path == "" {
 		r.health = Health{}
 	}
@@ -72,7 +73,8 @@ func readRecipe(cfg Config) (*recipe, error) {
 }
 
 func (r *recipe) equal(other *recipe) bool {
-	return r.tls == other.tls && r.ca == other.ca && r.health == other.health && r.breaker == other.breaker && r.outlier == other.outlier && r.adaptive == other.adaptive
+	return r.tls == other.tls && r.ca == other.ca && r.health == other.health && r.breaker == other.breaker && r.outlier == other.outlier && r.adaptive == other.adaptive &&
+		r.warm == other.warm
 }
 
 // transport returns what a proxy needs from a transport, which differs from a client: nothing is decompressed on the way, and no other
@@ -151,10 +153,12 @@ func (e *endpoints) dial(ctx context.Context, key, addr string) (service, error)
 	e.mu.Lock()
 	r, places := e.recipe, e.limit
 	e.mu.Unlock()
-	return belfryhttp.Endpoint(base, belfryhttp.Config{
+	return belfryhttp.Dial(ctx, base, belfryhttp.Config{
 		PreserveHost: true,
 		ProbePath:    r.probePath,
 		Transport:    r.transport(scheme, places),
+		IdleConns:    places,
+		Warm:         min(r.warm, places), // a reload may come between the two
 		PerEndpoint:  func(leaf service) service { return e.join(key, base, leaf, r, eject.From(ctx)) },
 	})
 }
