@@ -81,9 +81,14 @@ func (s *Semantics[Req, Res]) Judge(res Res, err error) Outcome {
 
 // ClassifyError is what a nil Classify means; a Classify of one's own may fall back on it.
 func ClassifyError(err error) Outcome {
-	switch {
-	case err == nil:
+	if err == nil {
 		return Outcome{}
+	}
+	return classify(err)
+}
+
+func classify(err error) Outcome {
+	switch {
 	case errors.Is(err, ErrRejected):
 		return Outcome{Kind: Ignored, RetryAfter: RetryAfter(err)}
 	case errors.Is(err, context.Canceled):

@@ -185,7 +185,10 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 		tried.Add(&ep.Endpoint)
 	}
 	ep.Begin()
-	decision := b.ring.take(&ep.decided, InFlight)
+	decision := uint64(0)
+	if b.ring != nil {
+		decision = b.ring.take(&ep.decided, InFlight)
+	}
 	mark := ep.load.Start(b.now())
 	returned, extra := false, 0
 	defer func() {
@@ -205,7 +208,9 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 	out := b.sem.Judge(res, err)
 	returned = true
 	b.answered(ep, mark, out.Kind, err)
-	b.ring.end(decision, endingOf(out.Kind))
+	if decision != 0 {
+		b.ring.end(decision, endingOf(out.Kind))
+	}
 	if out.RetryAfter > 0 {
 		b.leaveAlone(ep, out)
 	}

@@ -56,7 +56,9 @@ func (b *Balancer[Req, Res]) chooseAnd(d *draft, ctx context.Context, tried *att
 		}
 	}
 	first, second := pick.Better(b.now(), b.random, s.picks, tried)
-	b.weighBoth(d, s, first, second)
+	if d != nil {
+		b.weighBoth(d, s, first, second)
+	}
 	hurry := eagerness{}
 	for _, i := range [...]int{first, second} {
 		if i == pick.None {
@@ -86,7 +88,9 @@ func (b *Balancer[Req, Res]) chooseAmongRest(d *draft, ask context.Context, s *s
 
 // ask asks one endpoint for a permit, under a context that does not let it wait.
 func (b *Balancer[Req, Res]) ask(d *draft, ctx context.Context, ep *endpoint[Req, Res]) (belfry.Permit, error) {
-	b.weigh(d, ep, 0)
+	if d != nil {
+		b.weigh(d, ep, 0)
+	}
 	granted := false
 	defer func() {
 		if !granted {
