@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// A slow server, one that always fails and a quick one: the proxy says which is which.
+// A slow server, one that always fails and a quick one: the proxy says which is which, and what it chose replays under other policies.
 func TestExplainARunningProxy(t *testing.T) {
 	answer := func(after time.Duration, status int) *httptest.Server {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -23,7 +23,7 @@ func TestExplainARunningProxy(t *testing.T) {
 		t.Cleanup(s.Close)
 		return s
 	}
-	quick, slow, bad := answer(0, 200), answer(200*time.Millisecond, 200), answer(0, 500)
+	quick, slow, bad := answer(0, 200), answer(50*time.Millisecond, 200), answer(0, 500)
 	file := filepath.Join(t.TempDir(), "belfry.yaml")
 	text := fmt.Sprintf("listen: 127.0.0.1:0\nadmin: 127.0.0.1:0\ndecisions: 500\nretry: {attempts: 1}\ntargets: ['%s', '%s', '%s']\n", quick.URL, slow.URL, bad.URL)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -44,6 +44,23 @@ func TestExplainARunningProxy(t *testing.T) {
 		if exitCode(t, err) != 0 || !strings.HasPrefix(string(out), url+" is ") || !strings.Contains(string(out), want) || !strings.Contains(string(out), "Of the latest 150 decisions, over ") {
 			t.Errorf("of %s it says\n%s, want %q", url, out, want)
 		}
+	}
+	res, err := http.Get(p.admin + "/api/decisions")
+	if err != nil {
+		t.Fatal(err)
+	}
+	saved, err := io.ReadAll(res.Body)
+	res.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ring := filepath.Join(t.TempDir(), "saved.json")
+	if err := os.WriteFile(ring, saved, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := command(t, "lab", "replay", ring, "--policy", "random,default").CombinedOutput()
+	if exitCode(t, err) != 0 || !strings.Contains(string(out), "150 decisions") || !strings.Contains(string(out), "recorded") || !strings.Contains(string(out), slow.URL) {
+		t.Errorf("the replay says\n%s", out)
 	}
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

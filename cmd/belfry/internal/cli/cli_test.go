@@ -21,6 +21,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 		{"", []string{"demo", "proxy", "version"}},
 		{"--help", []string{"demo", "proxy", "version"}},
 		{"explain --help", []string{"<endpoint>", "--admin=ADDR", "belfry lab replay"}},
+		{"lab replay --help", []string{"<file>", "--policy=NAME,...", "--seeds=5", "random, round-robin", "believe large"}},
 		{"demo --help", []string{"--scenario=", "spread, slow,", "cold-start", "--duration=5s", "100ms to", "--rate=N", "1 to 10000", "--seed=1", "--json", "belfry demo --rate", "Exit codes"}},
 		{"proxy --help", []string{
 			"--listen=ADDR", "--to=URL,...", "--endpoint-limit=256", "--limit=1024", "--buffer=512", "--buffer-wait=5s", "--timeout=30s",

@@ -17,6 +17,7 @@ type labCommand struct {
 	List   labListCommand   `cmd:"" help:"Print the scenarios and the policies."`
 	Run    labRunCommand    `cmd:"" help:"Run one scenario and print its figures."`
 	Report labReportCommand `cmd:"" help:"Run all scenarios and write a page with plots, and tables in Markdown. It takes a few minutes."`
+	Replay labReplayCommand `cmd:"" help:"Say how other policies would have shared what a proxy has decided."`
 	Advise labAdviseCommand `cmd:"" help:"Say which policy to take for a fleet of your own."`
 }
 
@@ -24,6 +25,7 @@ func labVars() kong.Vars {
 	return kong.Vars{
 		"lab_scenarios": strings.Join(lab.Names(), ", "),
 		"lab_policies":  sim.Accepted(),
+		"lab_replays":   strings.Join(lab.ReplayPolicies, ", "),
 		"lab_seeds":     fmt.Sprintf("1 to %d", maxSeeds),
 	}
 }
@@ -125,6 +127,56 @@ func write(path string, what func(io.Writer) error) error {
 		return err
 	}
 	return errors.Join(what(file), file.Close())
+}
+
+type labReplayCommand struct {
+	File   string   `arg:"" type:"path" help:"What /api/decisions of a proxy has answered."`
+	Policy []string `placeholder:"NAME,..." help:"Which policies to replay it under. None means ${lab_replays}; belfry lab list prints all."`
+	Seed   uint64   `default:"1" accept:"demo_seeds" help:"Determines everything."`
+	Seeds  int      `default:"5" accept:"lab_seeds" help:"Take the means over so many seeds, from --seed on (${lab_seeds})."`
+}
+
+// Help is the long help.
+func (labReplayCommand) Help() string {
+	return `Replays the decisions that a proxy has kept, with decisions: N in its file, under other policies: how often each would have chosen the
+same endpoint, how it would have shared the requests, and what they would have taken.
+
+Requests come when they came. What an endpoint would have answered is not known where another was chosen, so all answers are drawn
+from those that it gave, whenever that was: a replay does not know that it might have become slower with more requests, that it
+was slow for a while only, or that it had a limit, a weight, a zone or requests with keys. An endpoint that answered nothing
+takes what was expected of it. Policies begin without what the proxy knew before. So believe large differences, of many decisions.
+
+Example:
+
+  curl -s http://127.0.0.1:9900/api/decisions > saved.json
+  belfry lab replay saved.json --policy in-flight,default,default/1s`
+}
+
+func (c labReplayCommand) replay() (lab.Replay, error) {
+	r, err := lab.LoadRecording(c.File)
+	if err != nil {
+		return lab.Replay{}, err
+	}
+	plan := lab.Replay{Recording: r, Policies: c.Policy, Seed: c.Seed, Seeds: c.Seeds}
+	return plan, plan.Validate()
+}
+
+// Validate is asked by kong.
+func (c labReplayCommand) Validate() error {
+	if err := validSeeds(c.Seeds); err != nil {
+		return err
+	}
+	_, err := c.replay()
+	return err
+}
+
+// Run replays the file.
+func (c labReplayCommand) Run(p Process) error {
+	plan, err := c.replay()
+	if err != nil {
+		return err
+	}
+	return lab.WriteReplay(p.Stdout, plan)
 }
 
 type labAdviseCommand struct {

@@ -91,6 +91,27 @@ func TestLabRunTakesAFleet(t *testing.T) {
 	}
 }
 
+func TestLabReplay(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "saved.json")
+	saved := `{"decisions":[{"at":"2026-01-02T12:00:00Z","chosen":"a","ended":"success","took_ms":3,"candidates":[{"endpoint":"a"},{"endpoint":"b","latency_ms":9}]}]}`
+	if err := os.WriteFile(path, []byte(saved), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := run("lab", "replay", path, "--policy", "random,default/1s")
+	if code != 0 || stderr != "" {
+		t.Fatalf("exit code %d, stderr %q", code, stderr)
+	}
+	for _, want := range []string{"1 decision over 0s among 2 endpoints", "means over seeds 1 to 5", "\nrecorded ", "\nrandom ", "\ndefault/1s ", "#1 a: 1 answer,"} {
+		if !strings.Contains(stdout, want) {
+			t.Errorf("%q is missing in\n%s", want, stdout)
+		}
+	}
+	code, _, stderr = run("lab", "replay", path, "--policy", "guess")
+	if code != ExitUsage || !strings.Contains(stderr, "guess") || !strings.Contains(stderr, "round-robin") {
+		t.Errorf("exit code %d, stderr %q", code, stderr)
+	}
+}
+
 func TestLabRefusesWithWhatIsAccepted(t *testing.T) {
 	for _, c := range []struct {
 		args []string
@@ -107,6 +128,7 @@ func TestLabRefusesWithWhatIsAccepted(t *testing.T) {
 		{[]string{"run", "hang", "--seed", "-1"}, []string{"--seed", "0 to 18446744073709551615"}},
 		{[]string{"run", "hang", "--fleet", "x.yaml"}, []string{"--fleet", "your-own"}},
 		{[]string{"run", "your-own", "--fleet", "none.yaml"}, []string{"none.yaml"}},
+		{[]string{"replay", "none.json"}, []string{"none.json"}},
 		{[]string{"advise", "none.yaml"}, []string{"none.yaml"}},
 		{[]string{"advise", fleet(t, "rate: 100\nservers: [{latency: 1ms, spread: wide}]")}, []string{"servers[0].spread", "exponential, constant or uniform", `"wide"`}},
 	} {

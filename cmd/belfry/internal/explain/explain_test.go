@@ -11,14 +11,12 @@ import (
 
 var now = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-func of[T any](v T) *T { return &v }
-
 // fleet is four endpoints that are all alike, at 100 requests a second. Change changes them, and is given the one that is asked about.
 func fleet(change func(s *admin.Snapshot, e *admin.Endpoint)) admin.Snapshot {
 	s := admin.Snapshot{Time: now, WindowSeconds: 10, Requests: admin.Requests{Rate: 100}}
 	for _, name := range []string{"a", "b", "c", "d"} {
 		s.Endpoints = append(s.Endpoints, admin.Endpoint{
-			Key: "http://" + name + ":80", Addr: name + ":80", Condition: admin.Ready, Weight: 1, Rate: 25, Share: of(0.25), Latency: of(10.0), Limit: 40, InFlight: 1,
+			Key: "http://" + name + ":80", Addr: name + ":80", Condition: admin.Ready, Weight: 1, Rate: 25, Share: new(0.25), Latency: new(10.0), Limit: 40, InFlight: 1,
 		})
 	}
 	if change != nil {
@@ -41,7 +39,7 @@ func TestReasonsInWords(t *testing.T) {
 		"healthy": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.Health = &admin.Health{Healthy: true} }, "Nothing keeps it from its share."},
 		"tripped": {func(_ *admin.Snapshot, e *admin.Endpoint) {
 			e.Condition = admin.Tripped
-			e.Breaker = &admin.Breaker{State: "open", Since: now.Add(-3 * time.Second), NextProbe: of(now.Add(1500 * time.Millisecond)), LastError: "EOF"}
+			e.Breaker = &admin.Breaker{State: "open", Since: now.Add(-3 * time.Second), NextProbe: new(now.Add(1500 * time.Millisecond)), LastError: "EOF"}
 		}, "Its breaker has tripped: it is open, for 3 s now, and in 1.5 s one request tries it: EOF."},
 		"half-open": {func(_ *admin.Snapshot, e *admin.Endpoint) {
 			e.Condition, e.Breaker = admin.Tripped, &admin.Breaker{State: "half-open", Since: now}
@@ -65,21 +63,33 @@ func TestReasonsInWords(t *testing.T) {
 			s.Zone, e.Zone, s.Endpoints[1].Zone = "eu-1", "eu-2", "eu-1"
 		}, "It is in zone eu-2, and the proxy in eu-1: endpoints there are preferred while they have room and are not slow."},
 		"another zone, and nobody in the proxy's": {func(s *admin.Snapshot, e *admin.Endpoint) { s.Zone, e.Zone = "eu-1", "eu-2" }, "Nothing keeps it from its share."},
-		"failing": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.Failed, e.LastError = 10, "500" },
-			"It is failing: 40 % of its attempts did in the last 10 s, and that makes it cost more: 500."},
-		"failing before": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.Condition, e.Rate = admin.Failing, 0 },
-			"It is failing: most of the latest attempts there failed, and that makes it cost more."},
-		"slow": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.Latency = of(123.456) },
-			"It is slow: an answer is expected to take 123 ms there, 12.3 times the median of the others, 10 ms."},
+		"failing": {
+			func(_ *admin.Snapshot, e *admin.Endpoint) { e.Failed, e.LastError = 10, "500" },
+			"It is failing: 40 % of its attempts did in the last 10 s, and that makes it cost more: 500.",
+		},
+		"failing before": {
+			func(_ *admin.Snapshot, e *admin.Endpoint) { e.Condition, e.Rate = admin.Failing, 0 },
+			"It is failing: most of the latest attempts there failed, and that makes it cost more.",
+		},
+		"slow": {
+			func(_ *admin.Snapshot, e *admin.Endpoint) { e.Latency = new(123.456) },
+			"It is slow: an answer is expected to take 123 ms there, 12.3 times the median of the others, 10 ms.",
+		},
 		"full": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.Condition, e.Limit = admin.NotReady, 1 }, "It is not ready: 1 of its 1 places are taken."},
-		"not ready": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.Condition = admin.NotReady },
-			"It is not ready: it had no room when it was last asked."},
+		"not ready": {
+			func(_ *admin.Snapshot, e *admin.Endpoint) { e.Condition = admin.NotReady },
+			"It is not ready: it had no room when it was last asked.",
+		},
 		"busy": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.InFlight = 30 }, "It is busy: it has 30 in flight, and the median of the others is 1."},
-		"slow start": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.SlowStart = of(25.0) },
-			"It is in its slow start, because it is new or has come back: for now that makes it cost 25 times as much."},
+		"slow start": {
+			func(_ *admin.Snapshot, e *admin.Endpoint) { e.SlowStart = new(25.0) },
+			"It is in its slow start, because it is new or has come back: for now that makes it cost 25 times as much.",
+		},
 		"a small weight": {func(s *admin.Snapshot, _ *admin.Endpoint) { s.Endpoints[1].Weight = 97 }, "Its weight is 1 of 100, and others have up to 97."},
-		"few requests": {func(s *admin.Snapshot, _ *admin.Endpoint) { s.Requests.Rate = 0.3 },
-			"There are few requests in all: 3 in the last 10 s, for 4 endpoints. Of so few chance may give it none."},
+		"few requests": {
+			func(s *admin.Snapshot, _ *admin.Endpoint) { s.Requests.Rate = 0.3 },
+			"There are few requests in all: 3 in the last 10 s, for 4 endpoints. Of so few chance may give it none.",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := fleet(c.change)
@@ -93,10 +103,10 @@ func TestReasonsInWords(t *testing.T) {
 // lately is four decisions between a and b: a was dearer, had no room, was chosen and failed, and was not drawn.
 func lately() admin.Decisions {
 	candidate := func(name string, cost float64, answer string) admin.Candidate {
-		return admin.Candidate{Endpoint: "http://" + name + ":80", Cost: of(cost), Answer: answer}
+		return admin.Candidate{Endpoint: "http://" + name + ":80", Cost: new(cost), Answer: answer}
 	}
 	one := func(i int, chosen, ended string, all ...admin.Candidate) admin.Decision {
-		return admin.Decision{At: now.Add(time.Duration(i) * time.Second), Candidates: all, Chosen: "http://" + chosen + ":80", Ended: ended, Took: of(1.0)}
+		return admin.Decision{At: now.Add(time.Duration(i) * time.Second), Candidates: all, Chosen: "http://" + chosen + ":80", Ended: ended, Took: new(1.0)}
 	}
 	return admin.Decisions{Kept: true, Decisions: []admin.Decision{
 		one(0, "b", "success", candidate("b", 10, "granted"), candidate("a", 240, "not asked")),
@@ -107,7 +117,7 @@ func lately() admin.Decisions {
 }
 
 func TestAllOfIt(t *testing.T) {
-	s := fleet(func(_ *admin.Snapshot, e *admin.Endpoint) { e.Share, e.Latency = of(0.0123), of(240.0) })
+	s := fleet(func(_ *admin.Snapshot, e *admin.Endpoint) { e.Share, e.Latency = new(0.0123), new(240.0) })
 	var got bytes.Buffer
 	if err := Endpoint(s, lately(), s.Endpoints[0]).Write(&got); err != nil {
 		t.Fatal(err)
@@ -142,7 +152,7 @@ func TestWhatDecisionsSay(t *testing.T) {
 			if name == "a" && i == 0 {
 				ended = "failure"
 			}
-			d.Decisions = append(d.Decisions, admin.Decision{At: now, Chosen: "http://" + name + ":80", Ended: ended, Took: of(took)})
+			d.Decisions = append(d.Decisions, admin.Decision{At: now, Chosen: "http://" + name + ":80", Ended: ended, Took: new(took)})
 		}
 	}
 	got := strings.Join(Endpoint(s, d, s.Endpoints[0]).Reasons, "\n")

@@ -15,8 +15,9 @@ func (v *view) gone() string {
 		return fmt.Sprintf("It was removed, and only finishes what it has: %d in flight.", v.e.InFlight)
 	case admin.Closed:
 		return "It is closed for good" + because(v.e.NotReady)
+	default:
+		return ""
 	}
-	return ""
 }
 
 func (v *view) unhealthy() string {
@@ -74,8 +75,9 @@ func (v *view) unreached() string {
 		return "It could not be reached, or refused, and is left alone between one try and the next" + because(v.e.NotReady)
 	case admin.Dialling:
 		return "It is new, and was not reached yet" + because(v.e.NotReady)
+	default:
+		return ""
 	}
-	return ""
 }
 
 func (v *view) outranked() string {

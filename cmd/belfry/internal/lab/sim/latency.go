@@ -26,6 +26,11 @@ func UpTo(most int) Latency {
 	return func(random *rand.Rand) float64 { return float64(1+random.IntN(most)) * float64(Millisecond) }
 }
 
+// Samples is one of these latencies, each as likely as any other.
+func Samples(all []float64) Latency {
+	return func(random *rand.Rand) float64 { return all[random.IntN(len(all))] }
+}
+
 // A Quantile is a latency, in µs, that the share At of requests does not exceed.
 type Quantile struct{ At, Latency float64 }
 

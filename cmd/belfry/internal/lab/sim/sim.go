@@ -34,6 +34,8 @@ type Config struct {
 	// Concurrency is how many requests are in flight always, in place of a Rate: whoever is answered asks again. They end
 	// after so many Requests.
 	Concurrency, Requests int
+	// Arrivals are when requests come, in rising order, in place of both.
+	Arrivals []int64
 	// Horizon is when the last request comes, for a Rate.
 	Horizon int64
 	// Timeout is when a caller leaves. 0 means never.
@@ -71,9 +73,12 @@ func (r Request) Good() bool { return r.Answered() && r.Class == load.Success }
 // Run returns all requests, in the order of their coming.
 func Run(cfg Config) []Request {
 	w := newWorld(cfg)
-	if cfg.Concurrency > 0 {
+	switch {
+	case cfg.Arrivals != nil:
+		w.given()
+	case cfg.Concurrency > 0:
 		w.closed()
-	} else {
+	default:
 		w.open()
 	}
 	return w.requests
@@ -153,7 +158,7 @@ func newWorld(cfg Config) *world {
 	for i, s := range cfg.Servers {
 		w.servers[i].Server = s
 	}
-	w.requests = make([]Request, 0, max(cfg.Requests, int(cfg.Rate*float64(cfg.Horizon)/1e6*1.02)))
+	w.requests = make([]Request, 0, max(cfg.Requests, len(cfg.Arrivals), int(cfg.Rate*float64(cfg.Horizon)/1e6*1.02)))
 	metric := cfg.Policy.metric(w)
 	for i := range w.clients {
 		w.clients[i].fleet = metric.Fleet()
@@ -180,10 +185,22 @@ func (w *world) open() {
 		if now >= w.cfg.Horizon {
 			return
 		}
-		w.finish(now)
-		w.change(now)
-		w.send(now, w.anyClient())
+		w.come(now)
 	}
+}
+
+// given lets requests come when they are said to.
+func (w *world) given() {
+	for _, at := range w.cfg.Arrivals {
+		w.come(at)
+	}
+}
+
+// come sends a request, after all that happened before.
+func (w *world) come(now int64) {
+	w.finish(now)
+	w.change(now)
+	w.send(now, w.anyClient())
 }
 
 // closed keeps a number of requests in flight.
