@@ -12,7 +12,7 @@ const (
 	plotWidth  = 640
 	plotHeight = 260
 	plotLeft   = 64
-	plotRight  = 12
+	plotRight  = 20
 	plotTop    = 10
 	plotBottom = 28
 	barHeight  = 20
