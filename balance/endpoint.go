@@ -31,10 +31,11 @@ type endpoint[Req, Res any] struct {
 
 	successes, failures, ignored atomic.Uint64
 
-	key, addr string
-	ctx       context.Context // of its driver
-	cancel    context.CancelFunc
-	kick      kick
+	key, addr  string
+	generation int             // of its address
+	ctx        context.Context // of its driver
+	cancel     context.CancelFunc
+	kick       kick
 
 	reports reports
 	decided atomic.Uint64         // the newest decision for it whose permit is out; of the ring

@@ -44,7 +44,7 @@ func (b *Balancer[Req, Res]) apply(change discover.Change, err error) bool {
 	case change.Remove:
 		return b.remove(key)
 	}
-	return b.insert(key, change.Addr, b.traits(change))
+	return b.insert(key, change.Addr, change.Generation, b.traits(change))
 }
 
 func (b *Balancer[Req, Res]) sourceFailed(err error) bool {
@@ -66,7 +66,7 @@ func (b *Balancer[Req, Res]) sourceEnded() {
 }
 
 // insert adds the endpoint, or moves it: what served before goes on until its successor is ready. Traits of one that stays are exchanged.
-func (b *Balancer[Req, Res]) insert(key, addr string, traits pick.Traits) bool {
+func (b *Balancer[Req, Res]) insert(key, addr string, generation int, traits pick.Traits) bool {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
@@ -77,7 +77,7 @@ func (b *Balancer[Req, Res]) insert(key, addr string, traits pick.Traits) bool {
 	if known == b.orphan {
 		b.orphan = nil
 	}
-	if known != nil && known.addr == addr && known.phase != lost {
+	if known != nil && known.addr == addr && known.generation == generation && known.phase != lost {
 		if b.characterise(known, traits) {
 			b.regroup()
 		}
@@ -85,6 +85,7 @@ func (b *Balancer[Req, Res]) insert(key, addr string, traits pick.Traits) bool {
 		return true
 	}
 	ep := b.newEndpoint(key, addr)
+	ep.generation = generation
 	b.members[key] = ep
 	b.listed = append(b.listed, ep)
 	b.counted(+1)

@@ -20,10 +20,11 @@ type memory struct {
 
 // A past is what was measured of one.
 type past struct {
-	key, addr string
-	load      load.Rejoiner
-	left      int64 // in the time of the fleet
-	until     time.Time
+	key, addr  string
+	generation int
+	load       load.Rejoiner
+	left       int64 // in the time of the fleet
+	until      time.Time
 }
 
 // keep remembers p, in place of what was known of the same endpoint, and forgets whom there is no room for.
@@ -31,7 +32,7 @@ func (m *memory) keep(p past, now time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(now)
-	if i := m.find(p.key, p.addr); i >= 0 {
+	if i := m.find(p.key, p.addr, p.generation); i >= 0 {
 		m.kept = slices.Delete(m.kept, i, i+1)
 	}
 	if len(m.kept) == mostRemembered {
@@ -41,11 +42,11 @@ func (m *memory) keep(p past, now time.Time) {
 }
 
 // take returns what is known of an endpoint, which is then no longer remembered.
-func (m *memory) take(key, addr string, now time.Time) (p past, ok bool) {
+func (m *memory) take(key, addr string, generation int, now time.Time) (p past, ok bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.forget(now)
-	i := m.find(key, addr)
+	i := m.find(key, addr, generation)
 	if i < 0 {
 		return past{}, false
 	}
@@ -71,15 +72,15 @@ func (m *memory) forget(now time.Time) {
 	m.kept = slices.Delete(m.kept, 0, n)
 }
 
-func (m *memory) find(key, addr string) int {
-	return slices.IndexFunc(m.kept, func(p past) bool { return p.key == key && p.addr == addr })
+func (m *memory) find(key, addr string, generation int) int {
+	return slices.IndexFunc(m.kept, func(p past) bool { return p.key == key && p.addr == addr && p.generation == generation })
 }
 
 // enrol returns the load of ep, which has a service now: what was measured when it was there before, if that is remembered. It panics as the
 // metric does.
 func (b *Balancer[Req, Res]) enrol(ep *endpoint[Req, Res]) load.Endpoint {
 	now := b.now()
-	if p, ok := b.memory.take(ep.key, ep.addr, time.Now()); ok {
+	if p, ok := b.memory.take(ep.key, ep.addr, ep.generation, time.Now()); ok {
 		p.load.Rejoin(p.left, now)
 		return p.load
 	}
@@ -94,5 +95,5 @@ func (b *Balancer[Req, Res]) part(ep *endpoint[Req, Res], measured load.Endpoint
 		return
 	}
 	now := time.Now()
-	b.memory.keep(past{ep.key, ep.addr, known, b.now(), now.Add(b.cfg.Remember)}, now)
+	b.memory.keep(past{ep.key, ep.addr, ep.generation, known, b.now(), now.Add(b.cfg.Remember)}, now)
 }

@@ -40,6 +40,9 @@ func Balance(source iter.Seq2[discover.Change, error], b balance.Config, cfg ...
 	dial := func(ctx context.Context, _, addr string) (belfry.Service[*http.Request, *http.Response], error) {
 		return c.endpoint(ctx, addr, peers)
 	}
+	if source != nil && (c.PerAddress > 1 || c.RotateEvery > 0) {
+		source = c.connections().Of(source)
+	}
 	return balance.New(source, dial, b, Semantics(c))
 }
 
@@ -52,7 +55,7 @@ func Endpoint(addr string, cfg ...Config) (belfry.Service[*http.Request, *http.R
 	if err != nil {
 		return nil, err
 	}
-	c.Warm = 0
+	c.Warm, c.RotateEvery = 0, 0
 	return c.endpoint(context.Background(), addr, nil)
 }
 
@@ -76,7 +79,10 @@ func (c *Config) endpoint(ctx context.Context, addr string, peers *outlier.Detec
 	leaf := Transport(transport)
 	leaf.rewrite = func(out *http.Request) { rewrite(out, base, c.PreserveHost) }
 	if c.Warm > 0 {
-		warm(ctx, transport, base, c.Warm)
+		if err := warm(ctx, transport, base, c.Warm); err != nil && c.RotateEvery > 0 {
+			transport.CloseIdleConnections()
+			return nil, err
+		}
 	}
 	if c.PerEndpoint == nil && c.Breaker == nil && c.ProbePath == "" && peers == nil {
 		return leaf, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/breaker"
+	"github.com/belfry-go/belfry/discover"
 	"github.com/belfry-go/belfry/outlier"
 )
 
@@ -70,6 +71,13 @@ type Config struct {
 	// there, or could not be opened, or 5 s are over: then it goes without. They are opened once; the Transport's IdleConnTimeout closes them as others. A Transport
 	// with a Dial, DialTLS or DialTLSContext of its own, or without a DialContext, opens none. Zero means none.
 	Warm int
+
+	// PerAddress is how many endpoints [Balance] makes of each address, each with connections of its own, and RotateEvery how long one stays until
+	// it is made anew: for addresses with several servers behind them, see [discover.Connections]. With RotateEvery, Warm is at least 1, and an endpoint to which
+	// no connection could be opened is tried again and gets no requests: the one before it serves on. What is meant for an endpoint, such as a limit by
+	// PerEndpoint, is for each of them. Zero means 1, and for as long as its address.
+	PerAddress  int
+	RotateEvery time.Duration
 }
 
 const (
@@ -103,6 +111,9 @@ func (c Config) Validate() error {
 	if most := cmp.Or(c.IdleConns, defaultIdleConns); c.Warm < 0 || c.Warm > most {
 		return fmt.Errorf("belfryhttp: Warm must be from 0 to %d, the idle connections that are kept, got %d", most, c.Warm)
 	}
+	if err := c.connections().Validate(); err != nil {
+		return fmt.Errorf("belfryhttp: %w", err)
+	}
 	if c.ProbePath != "" && c.ProbePath[0] != '/' {
 		return fmt.Errorf("belfryhttp: ProbePath must begin with a slash, got %q", c.ProbePath)
 	}
@@ -117,6 +128,10 @@ func (c Config) Validate() error {
 		}
 	}
 	return nil
+}
+
+func (c Config) connections() discover.Connections {
+	return discover.Connections{PerAddress: c.PerAddress, RotateEvery: c.RotateEvery}
 }
 
 // only returns the one Config that was given, or the zero one, with its defaults filled in.
@@ -159,6 +174,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.DrainTime == 0 {
 		c.DrainTime = defaultDrainTime
+	}
+	if c.RotateEvery > 0 {
+		c.Warm = max(c.Warm, 1)
 	}
 	if c.IdleConns == 0 {
 		c.IdleConns = defaultIdleConns

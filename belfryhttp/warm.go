@@ -20,16 +20,16 @@ const (
 	warmSettles = time.Millisecond
 )
 
-var errNotOpened = errors.New("belfryhttp: the connection is not needed any more")
+var errNotOpened = errors.New("belfryhttp: no connection could be opened")
 
 // warm opens up to n connections to base that t keeps as idle ones, one if it speaks HTTP/2. It returns when they are there or have failed, when
-// ctx has ended, or patience is over.
+// ctx has ended, or patience is over; with an error if there is none, and it was tried.
 //
 // An http.Transport opens connections for requests only, but one that nobody waits for any more when it is there is kept. So a request is made
 // for each, which ends when dialling begins. No dialling goes on before all have ended: none of them can get a connection, and so none is sent.
-func warm(ctx context.Context, t *http.Transport, base *url.URL, n int) {
+func warm(ctx context.Context, t *http.Transport, base *url.URL, n int) error {
 	if t.DialContext == nil || t.Dial != nil || t.DialTLS != nil || t.DialTLSContext != nil || t.DisableKeepAlives { //nolint:staticcheck // old ways, which may be set
-		return
+		return nil
 	}
 	if t.MaxConnsPerHost > 0 {
 		n = min(n, t.MaxConnsPerHost)
@@ -46,10 +46,11 @@ func warm(ctx context.Context, t *http.Transport, base *url.URL, n int) {
 		asked.Go(func() { all[i].ask(t, base) })
 	}
 	asked.Wait()
+	opened := false
 	if first := all[0]; first.secure { // its handshake says which protocol it is
 		close(first.begin)
 		all = all[1:]
-		if first.wait() && first.http2 {
+		if opened = first.wait() && first.err == nil; opened && first.http2 {
 			all = nil
 		}
 	}
@@ -57,7 +58,10 @@ func warm(ctx context.Context, t *http.Transport, base *url.URL, n int) {
 		close(o.begin)
 	}
 	for _, o := range all {
-		o.wait()
+		opened = o.wait() && o.err == nil || opened
+	}
+	if !opened {
+		return errNotOpened
 	}
 	settled := time.NewTimer(warmSettles)
 	defer settled.Stop()
@@ -65,6 +69,7 @@ func warm(ctx context.Context, t *http.Transport, base *url.URL, n int) {
 	case <-settled.C:
 	case <-ctx.Done():
 	}
+	return nil
 }
 
 // speaksHTTP2 reports whether t speaks HTTP/2 in the clear.
@@ -81,7 +86,8 @@ type opening struct {
 	ended  sync.Once
 	stop   func() bool   // the end of ctx from ending a handshake; set before that begins
 	over   chan struct{} // closed when it is there, or has failed
-	http2  bool          // it speaks that; set before over is closed
+	http2  bool          // it speaks that; set before over is closed, like
+	err    error         // why it is not there
 }
 
 type openingKey struct{}
@@ -98,14 +104,14 @@ func (o *opening) ask(t *http.Transport, base *url.URL) {
 	defer cancel()
 	o.leave = cancel
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{TLSHandshakeDone: func(s tls.ConnectionState, err error) {
-		o.end(err == nil && s.NegotiatedProtocol == "h2")
+		o.end(s.NegotiatedProtocol == "h2", err)
 	}})
 	req := (&http.Request{Method: http.MethodHead, URL: base, Host: base.Host, Header: http.Header{}}).WithContext(ctx)
 	if res, err := t.RoundTrip(req); err == nil {
 		res.Body.Close()
 	}
 	if ctx.Err() == nil { // it did not come to dialling
-		o.end(false)
+		o.end(false, errNotOpened)
 	}
 }
 
@@ -122,7 +128,7 @@ func (o *opening) dial(ctx context.Context, network, addr string, dial func(ctx 
 	defer context.AfterFunc(o.ctx, cancel)()
 	c, err := dial(ctx, network, addr)
 	if err != nil {
-		o.end(false)
+		o.end(false, err)
 		return nil, err
 	}
 	w, ok := c.(*conn)
@@ -130,17 +136,17 @@ func (o *opening) dial(ctx context.Context, network, addr string, dial func(ctx 
 		w = &conn{Conn: c}
 	}
 	if !o.secure {
-		o.end(false)
+		o.end(false, nil)
 		return w, nil
 	}
 	o.stop = context.AfterFunc(o.ctx, func() { c.Close() }) // nothing else bounds the handshake
-	w.ended = func() { o.end(false) }
+	w.ended = func() { o.end(false, errNotOpened) }
 	return w, nil
 }
 
-func (o *opening) end(http2 bool) {
+func (o *opening) end(http2 bool, err error) {
 	o.ended.Do(func() {
-		o.http2 = http2
+		o.http2, o.err = http2, err
 		if o.stop != nil {
 			o.stop()
 		}

@@ -50,6 +50,9 @@ type Change struct {
 	Priority int
 	// Host is the machine on which the endpoint runs: what is there fails together. Empty means the host in Addr.
 	Host string
+	// Generation tells endpoints apart that are at the same address one after the other, as [Connections] makes them: another number for a known key
+	// moves the endpoint, as another address does.
+	Generation int
 	// Remove says that the endpoint is gone.
 	Remove bool
 }

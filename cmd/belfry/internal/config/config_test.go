@@ -40,7 +40,7 @@ func TestTheExample(t *testing.T) {
 		want.Decisions = 1000
 		want.Zone, want.Sticky, want.CostBytes = "eu-1", proxy.Sticky{Header: "X-User"}, 1<<20
 		want.Targets = []string{"http://127.0.0.1:3002 weight=2 zone=eu-1", "http://127.0.0.1:3003 zone=eu-2 priority=1", "http://127.0.0.1:3001", "https://backend.example", "dns:///backend.internal:8443?scheme=https"}
-		want.Warm = 4
+		want.Warm, want.RotateEvery = 4, 10*time.Minute
 		want.DiscoveryInterval = 10 * time.Second
 		want.TargetTLS = proxy.TargetTLS{CA: "/etc/belfry/ca.pem", ServerName: "backend.internal"}
 		want.Health.Path = "/healthz"

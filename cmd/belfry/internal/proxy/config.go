@@ -36,6 +36,10 @@ type Config struct {
 	CostBytes int64
 	// Warm is how many connections to a server are opened before it gets requests.
 	Warm int
+	// PerAddress is how many connections, or pools of them, a server's address has, each of which is as a server of its own. RotateEvery is how long
+	// one stays until it is made anew. 0 means for as long as its address.
+	PerAddress  int
+	RotateEvery time.Duration
 	// DiscoveryInterval is how often names are looked up and files are read. 0 means every 30 s and every 2 s.
 	DiscoveryInterval time.Duration
 	// Subset says which of the servers that they name are used.
@@ -194,6 +198,7 @@ func Defaults() Config {
 		Listen:        "127.0.0.1:8080",
 		Admin:         "127.0.0.1:9900",
 		Load:          LoadExpected,
+		PerAddress:    1,
 		ProbePath:     belfryhttp.DefaultProbePath,
 		LogLevel:      "info",
 		Health:        Health{Interval: 10 * time.Second, Timeout: 2 * time.Second, Unhealthy: 3, Healthy: 2},
@@ -251,6 +256,8 @@ const (
 	AcceptedDecisions    = "0 to 100000"
 	AcceptedCostBytes    = "at least 1 byte"
 	AcceptedWarm         = "0 to 1000, and no more than endpoint_limit"
+	AcceptedPerAddress   = "1 to 100"
+	AcceptedRotate       = "1s to 24h for each of per_address"
 	AcceptedFile         = "the path of a file in PEM"
 	AcceptedServerName   = "the name of a host"
 	AcceptedPlaces       = "1 to 1000000"
@@ -284,6 +291,7 @@ const (
 	maxPlaces            = 1_000_000
 	maxDecisions         = 100_000
 	maxWarm              = 1000
+	maxPerAddress        = 100
 	maxReplay            = 16 << 20
 	minHeader, maxHeader = 4 << 10, 16 << 20
 )
@@ -415,6 +423,10 @@ func (c Config) checkBounds(v *checks) {
 		v.add("rate.burst", "", -1, "must not be there without per_second, got %d", b)
 	} else {
 		v.within("rate.burst", "", b >= 0 && b <= maxPlaces, AcceptedRate, b)
+	}
+	v.within("per_address", "", c.PerAddress >= 1 && c.PerAddress <= maxPerAddress, AcceptedPerAddress, c.PerAddress)
+	if each := c.RotateEvery / time.Duration(max(c.PerAddress, 1)); c.RotateEvery != 0 {
+		v.within("rotate_every", "", each >= time.Second && each <= 24*time.Hour, AcceptedRotate, c.RotateEvery)
 	}
 	v.within("warm", "", c.Warm >= 0 && c.Warm <= min(c.EndpointLimit, maxWarm), AcceptedWarm, c.Warm)
 	v.within("retry.attempts", "--attempts", c.Attempts >= 1 && c.Attempts <= 10, AcceptedAttempts, c.Attempts)

@@ -39,13 +39,14 @@ type recipe struct {
 	adaptive bool
 	outlier  Outlier
 	warm     int
+	rotate   time.Duration
 
 	roots *x509.CertPool // nil: the system's
 }
 
 // readRecipe reads what cfg names.
 func readRecipe(cfg Config) (*recipe, error) {
-	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker, outlier: cfg.Outlier, adaptive: cfg.AdaptiveEndpoints, warm: cfg.Warm}
+	r := &recipe{tls: cfg.TargetTLS, health: cfg.Health, breaker: cfg.Breaker, outlier: cfg.Outlier, adaptive: cfg.AdaptiveEndpoints, warm: cfg.Warm, rotate: cfg.RotateEvery}
 	if cfg.Health.Path == "" {
 		r.health = Health{}
 	}
@@ -159,6 +160,7 @@ func (e *endpoints) dial(ctx context.Context, key, addr string) (service, error)
 		Transport:    r.transport(scheme, places),
 		IdleConns:    places,
 		Warm:         min(r.warm, places), // a reload may come between the two
+		RotateEvery:  r.rotate,
 		PerEndpoint:  func(leaf service) service { return e.join(key, base, leaf, r, eject.From(ctx)) },
 	})
 }

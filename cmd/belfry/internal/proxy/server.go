@@ -224,6 +224,8 @@ func fixed(now, next Config) error {
 		{"eject", now.Eject, next.Eject},
 		{"zone", now.Zone, next.Zone},
 		{"sticky", now.Sticky, next.Sticky},
+		{"per_address", now.PerAddress, next.PerAddress},
+		{"rotate_every", now.RotateEvery, next.RotateEvery},
 		{"cost_bytes", now.CostBytes, next.CostBytes},
 		{"decisions", now.Decisions, next.Decisions},
 		{"client.header_timeout", now.Client.HeaderTimeout, next.Client.HeaderTimeout},

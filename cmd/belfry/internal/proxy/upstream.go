@@ -75,7 +75,7 @@ func newUpstream(cfg Config, told hooks) (*upstream, error) {
 		meaning.Cost = belfryhttp.BodyCost(cfg.CostBytes)
 	}
 	choice := balance.Config{Load: metric(cfg.Load), Zone: cfg.Zone, ByKey: cfg.Sticky.on(), Decisions: cfg.Decisions, OnEvent: told.event}
-	u.servers, err = balance.New(cfg.Subset.of(u.sources.all()), u.endpoints.dial, cfg.Eject.config(choice), meaning)
+	u.servers, err = balance.New(cfg.connections(cfg.Subset.of(u.sources.all())), u.endpoints.dial, cfg.Eject.config(choice), meaning)
 	if err != nil {
 		return nil, err
 	}
@@ -107,6 +107,14 @@ func metric(name string) load.Metric {
 		return load.Constant(nil)
 	}
 	return load.Expected{}
+}
+
+// connections makes of each server of source as many as each address has.
+func (c Config) connections(source iter.Seq2[discover.Change, error]) iter.Seq2[discover.Change, error] {
+	if c.PerAddress == 1 && c.RotateEvery == 0 {
+		return source
+	}
+	return discover.Connections{PerAddress: c.PerAddress, RotateEvery: c.RotateEvery}.Of(source)
 }
 
 // of leaves the servers of source that are used.
