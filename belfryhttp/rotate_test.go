@@ -122,6 +122,7 @@ func TestRotateOnARealSocket(t *testing.T) {
 			live.Add(1)
 		case http.StateClosed:
 			live.Add(-1)
+		case http.StateActive, http.StateIdle, http.StateHijacked:
 		}
 	})
 	server.Start()

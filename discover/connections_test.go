@@ -1,6 +1,7 @@
 package discover
 
 import (
+	"errors"
 	"iter"
 	"math/rand/v2"
 	"slices"
@@ -85,7 +86,10 @@ func TestConnectionsPerAddress(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) { // it ends with its source
 		n := 0
-		for range (Connections{PerAddress: 2}).Of(List("a", "b")) {
+		for _, err := range (Connections{PerAddress: 2}).Of(List("a", "b")) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			n++
 		}
 		if n != 4 {
@@ -164,6 +168,30 @@ func TestConnectionsOfASetThatIsFinal(t *testing.T) {
 		}
 		if took := time.Since(begun); took < 2*48*time.Second || took > 3*time.Minute {
 			t.Errorf("three turns took %v", took)
+		}
+	})
+}
+
+// An error is passed on, and stays the latest word until there is news.
+func TestConnectionsPassOnErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		lost := errors.New("lost")
+		source := func(yield func(Change, error) bool) {
+			_ = yield(Insert("a"), nil) && yield(Change{}, lost)
+		}
+		begun, failed := time.Now(), time.Duration(-1)
+		for c, err := range (Connections{RotateEvery: time.Hour}).Of(source) {
+			switch {
+			case errors.Is(err, lost):
+				failed = time.Since(begun)
+			case c.Generation > 0:
+				if failed != 0 {
+					t.Errorf("the error came after %v", failed)
+				}
+				return
+			case failed >= 0:
+				t.Fatalf("%v after the error an endpoint was named again", time.Since(begun))
+			}
 		}
 	})
 }

@@ -1,7 +1,7 @@
 // Package discover says which endpoints there are. A source is any iter.Seq2[Change, error]: a sequence of endpoints that
 // come and go, with an error where a change could not be learned. [List] is the source of a fixed set, [DNS] and [SRV] look
 // names up, [File] reads a file. [Merge] makes one source of several, [Map] renames endpoints or leaves them out, [Subset] chooses
-// those that one client of many uses, and [Parse] makes a source of what a configuration says.
+// those that one client of many uses, [Connections] makes several of each, and [Parse] makes a source of what a configuration says.
 //
 // # Sources that look again
 //

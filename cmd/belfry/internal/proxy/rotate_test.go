@@ -18,6 +18,7 @@ func TestAnAddressIsConnectedToSeveralTimesInTurns(t *testing.T) {
 			opened.Add(1)
 		case http.StateClosed:
 			closed.Add(1)
+		case http.StateActive, http.StateIdle, http.StateHijacked:
 		}
 	}
 	backend.Start()
