@@ -43,6 +43,19 @@ func (d door) Acquire(ctx context.Context) (belfry.Permit, error) {
 	return d.service.Acquire(ctx)
 }
 
+// A sixth refuses those who ask first, but for the sixth.
+type sixth struct {
+	service
+	asked *atomic.Int64
+}
+
+func (s sixth) Acquire(ctx context.Context) (belfry.Permit, error) {
+	if n := s.asked.Add(1); n > 0 && n < 6 {
+		return belfry.Permit{}, errFull
+	}
+	return s.service.Acquire(ctx)
+}
+
 func newClub(t *testing.T, cfg balance.Config, changes ...discover.Change) *club {
 	t.Helper()
 	c := &club{full: map[string]*atomic.Bool{}}
@@ -163,6 +176,36 @@ func TestDecisions(t *testing.T) {
 		if !slices.Equal(numbers, []uint64{6, 7, 8}) {
 			t.Errorf("there are %v, want 6, 7 and 8", numbers)
 		}
+		p, err := c.Acquire(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := c.latest(t); d.Ended != balance.Reserved || d.Took != 0 {
+			t.Errorf("of a permit that is out it has what became of an older one: %+v", d)
+		}
+		c.Release(p)
+	})
+	bubble(t, "of permits that are out at the same time each get an ending", func(t *testing.T) {
+		c := newClub(t, balance.Config{Decisions: 10}, at("a"))
+		var permits []belfry.Permit
+		for range 3 {
+			p, err := c.Acquire(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			permits = append(permits, p)
+		}
+		c.Release(permits[0])
+		for i, p := range permits[1:] {
+			_, _ = c.Call(ctx, p, i) // the first fails
+		}
+		var ended []balance.Ending
+		for _, d := range c.Decisions() {
+			ended = append(ended, d.Ended)
+		}
+		if want := []balance.Ending{balance.Succeeded, balance.Failed, balance.Returned}; !slices.Equal(ended, want) {
+			t.Errorf("they ended %v, want %v: the newest first", ended, want)
+		}
 	})
 	bubble(t, "are not kept unless asked for", func(t *testing.T) {
 		c := newClub(t, balance.Config{}, two...)
@@ -171,7 +214,7 @@ func TestDecisions(t *testing.T) {
 			t.Errorf("got %+v", all)
 		}
 	})
-	bubble(t, "name who refused, and count those beyond the fourth", func(t *testing.T) {
+	bubble(t, "name who refused", func(t *testing.T) {
 		c := newClub(t, balance.Config{Decisions: 10}, at("a"), at("b"), at("c"), at("d"), at("e"), at("f"))
 		for name, full := range c.full {
 			full.Store(name != "d")
@@ -188,7 +231,7 @@ func TestDecisions(t *testing.T) {
 					t.Errorf("candidate %d of %+v did not refuse", i, d)
 				}
 			}
-			if d.Others > 2 || d.Others > 0 && last != 3 {
+			if d.Others > 2 || last > 3 || d.Others > 0 && last != 3 {
 				t.Errorf("%d others beside %d", d.Others, last+1)
 			}
 		}
@@ -196,8 +239,27 @@ func TestDecisions(t *testing.T) {
 			full.Store(false)
 		}
 	})
+	bubble(t, "count those that refused beside the first three", func(t *testing.T) {
+		var asked atomic.Int64
+		asked.Store(-6) // those who made them ready
+		b, err := balance.New(discover.List("a", "b", "c", "d", "e", "f"), func(context.Context, string, string) (service, error) {
+			return sixth{echo(), &asked}, nil
+		}, balance.Config{Decisions: 10})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer b.Close()
+		synctest.Wait()
+		if _, err := belfry.Do(ctx, b, 1); err != nil {
+			t.Fatal(err)
+		}
+		d := b.Decisions()[0]
+		if len(d.Candidates) != 4 || d.Others != 2 || d.Chosen != 3 || d.Candidates[3].Answer != balance.Granted || d.Candidates[2].Answer != balance.Refused {
+			t.Errorf("%+v", d)
+		}
+	})
 	bubble(t, "name who had room first for a caller in line", func(t *testing.T) {
-		c := newClub(t, balance.Config{Decisions: 10}, two...)
+		c := newClub(t, balance.Config{Load: load.Pending{}, Decisions: 10}, two...)
 		c.full["a"].Store(true)
 		c.full["b"].Store(true)
 		time.AfterFunc(time.Second, func() { c.full["b"].Store(false) })
@@ -207,6 +269,10 @@ func TestDecisions(t *testing.T) {
 			t.Errorf("%+v", c.Decisions())
 		}
 		c.full["a"].Store(false)
+		c.do(ctx, 1)
+		if now := c.latest(t); now.Candidates[0].Cost != d.Candidates[0].Cost {
+			t.Errorf("it cost %v with nothing in flight, then %v", d.Candidates[0].Cost, now.Candidates[0].Cost)
+		}
 	})
 	bubble(t, "know attempts", func(t *testing.T) {
 		c := newClub(t, balance.Config{Decisions: 10}, two...)
@@ -270,6 +336,25 @@ func TestDecisionsInPanic(t *testing.T) {
 		}
 		if d[0].By != balance.ByDraw {
 			t.Errorf("the first, when all were in: %+v", d[0])
+		}
+	})
+}
+
+// What the metric suggests is said to be, and what is drawn before it suggests anything is not.
+func TestDecisionsByMetric(t *testing.T) {
+	bubble(t, "one that was probed", func(t *testing.T) {
+		all := map[string]*talker{"a": newTalker(0), "b": newTalker(50), "c": newTalker(90)}
+		b := talk(t, balance.Config{Load: load.Probing{}, Decisions: 1000}, all)
+		send(t, b, 600)
+		by := map[balance.Means]int{}
+		for _, d := range b.Decisions() {
+			by[d.By]++
+			if d.By == balance.ByMetric && len(d.Candidates) != 1 {
+				t.Errorf("%+v", d)
+			}
+		}
+		if by[balance.ByDraw] == 0 || by[balance.ByMetric] < 100 || by[balance.ByDraw]+by[balance.ByMetric] != 600 {
+			t.Errorf("they were found %v", by)
 		}
 	})
 }
