@@ -59,7 +59,10 @@ func stepped(name string, rate float64, seed uint64) Outcome {
 	got := s.Run(limiter(name))
 	least := min(parts[0], parts[1], parts[2])
 	return Outcome{Figures: []Figure{
-		{"100_first", parts[0]}, {"30", parts[1]}, {"100_again", parts[2]}, {"least", least},
+		{"100_first", parts[0]},
+		{"30", parts[1]},
+		{"100_again", parts[2]},
+		{"least", least},
 		{"refused_at_100", float64(got[0].Rejected+got[2].Rejected) / float64(got[0].Arrived+got[2].Arrived)},
 	}}
 }
