@@ -80,7 +80,10 @@ func Bounds() []Bound {
 		{Scenario: "fleet-tenth", Figure: "mean", Policy: "default/1s", Target: 4.5, Reached: 4.03},
 		{Scenario: "fleet-tenth", Figure: "p99", Policy: "default/1s", Target: 95, Reached: 80},
 		{Scenario: "cold-start", Figure: "recorded.p99_ratio", Policy: d, Target: 1.1, Reached: 1.01},
-		{Scenario: "cold-start", Figure: "queues.p99_ratio", Policy: d, Target: 1.1, Reached: 1.09},
+		{
+			Scenario: "cold-start", Figure: "queues.p99_ratio", Policy: d, Target: 1.1, Reached: 1.11,
+			Tried: "the square of the age as a divisor instead of the age: 1.17 before",
+		},
 		{Scenario: "outage", Figure: "hop_1", Policy: d, Target: 1.21, Reached: 1.001},
 		{Scenario: "outage", Figure: "hop_2", Policy: d, Target: 1.21, Reached: 1.003},
 		{Scenario: "outage", Figure: "hop_3", Policy: d, Target: 1.21, Reached: 1.011},
