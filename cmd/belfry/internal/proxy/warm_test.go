@@ -6,7 +6,6 @@ import (
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
-	"time"
 )
 
 func TestConnectionsAreThereBeforeRequests(t *testing.T) {
@@ -21,9 +20,7 @@ func TestConnectionsAreThereBeforeRequests(t *testing.T) {
 	defer backend.Close()
 	cfg := func(cfg *Config) { cfg.Warm = 3 }
 	p := start(t, cfg, backend.URL)
-	for end := time.Now().Add(patience); opened.Load() < 3 && time.Now().Before(end); {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "three connections", func() bool { return opened.Load() >= 3 })
 	res, err := p.client.Get(p.url)
 	if err != nil || res.StatusCode != http.StatusOK {
 		t.Fatalf("%v, %v", res, err)
