@@ -154,7 +154,7 @@ func ranking(n int) func(*discover.Change) { return func(c *discover.Change) { c
 func hosted(host string) func(*discover.Change) { return func(c *discover.Change) { c.Host = host } }
 
 func TestWeights(t *testing.T) {
-	bubble(t, "98, 1 and 1", func(t *testing.T) {
+	bubble(t, "D15 98, 1 and 1", func(t *testing.T) {
 		s := newStreet(t, balance.Config{}, at("a", weighing(98)), at("b"), at("c", weighing(1)))
 		s.want("at first", map[string]float64{"a": 980, "b": 10, "c": 10})
 		s.say(at("a", weighing(2)))
