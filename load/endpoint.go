@@ -175,7 +175,7 @@ func (e *expected) report(t *tally, now int64, d decay) report {
 }
 
 // inform tells e what is usual, and whether it is to be tried.
-func (e *expected) inform(n *norms, try bool) {
+func (e *expected) inform(n norms, try bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.past.norms = n
@@ -214,7 +214,7 @@ var _ Rejoiner = (*expected)(nil)
 func (e *expected) Rejoin(left, now int64) { e.fleet.survey.rejoin(e, left, now) }
 
 // resume goes on where e left. A trial that it was to have is another's by now.
-func (e *expected) resume(n *norms, left, now int64) {
+func (e *expected) resume(n norms, left, now int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.past.norms = n

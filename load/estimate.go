@@ -4,7 +4,7 @@ import "math"
 
 // An estimate is how long an endpoint takes to answer, from samples that weigh less with time.
 type estimate struct {
-	norms *norms // of its fleet: never changed, but exchanged
+	norms norms // of its fleet
 
 	weight, squares float64 // of the samples: the sum of their weights, and of their squares
 	mean, scatter   float64 // of the samples; scatter is the weighted sum of their squared distances from it

@@ -78,7 +78,7 @@ func (x Expected) fleet() *expectedFleet {
 		decay:     decayOver(orElse(x.Decay, 10*time.Second)),
 		slowStart: micros(orElse(x.SlowStart, 10*time.Second)),
 	}
-	f.survey.norms = &norms{typical: micros(orElse(x.Initial, 30*time.Millisecond)), spread: unlike}
+	f.survey.norms = norms{typical: micros(orElse(x.Initial, 30*time.Millisecond)), spread: unlike}
 	return f
 }
 

@@ -22,7 +22,7 @@ const unlike = 1e18
 type survey struct {
 	// mu guards the rest. It is locked before that of an endpoint, never after.
 	mu      sync.Mutex
-	norms   *norms
+	norms   norms
 	members []*expected
 	began   int64
 	joined  bool
@@ -203,8 +203,8 @@ func (t *tally) add(e *estimate) {
 
 // norms returns what is usual. What remains of the variance of the means, when that which noise explains is taken off, is between the
 // endpoints.
-func (t *tally) norms() *norms {
-	n := &norms{typical: t.medians.median(), real: true, spread: unlike}
+func (t *tally) norms() norms {
+	n := norms{typical: t.medians.median(), real: true, spread: unlike}
 	freedom := max(t.freedom, 1e-3)
 	n.noise = t.scatter / freedom
 	n.swing = math.Sqrt(t.relative/freedom) * n.typical
