@@ -45,6 +45,7 @@ test: ## Run all tests with the race detector, and those that count allocations,
 	scripts/test-allocs
 	scripts/test-figures
 	BALANCE_ROUNDS=25000 $(GO) test -run='^TestStress$$' ./balance # four metrics: 100,000 rounds
+	STACK_CALLS=100000 $(GO) test -run='^TestStress$$' ./stack # so many that all that can happen has to
 
 .PHONY: lint
 lint: tools ## Run golangci-lint and the checks of scripts/
