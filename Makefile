@@ -17,7 +17,7 @@ TESTFLAGS ?=
 
 # make bench: how many rounds, and for how long each benchmark runs in one.
 BENCH_ROUNDS ?= 9
-BENCH_TIME ?= 20ms
+BENCH_TIME ?= 50ms
 
 # make bench-core: which benchmarks, how often, for how long.
 BENCH ?= .

@@ -95,6 +95,7 @@ func get(name string, client *http.Client, url string) contender {
 // percentiles is serial, with how long the slow ones take.
 func percentiles(b *testing.B, c contender) {
 	var took []time.Duration
+	warm(c.do)
 	b.ReportAllocs()
 	for b.Loop() {
 		start := time.Now()

@@ -9,6 +9,8 @@ use tower::{Service, ServiceExt};
 
 /// As many callers as the Go side has.
 const TASKS: usize = 64;
+/// How long a service is called before it is measured. The Go side needs it, and has as long.
+const WARM_UP: Duration = Duration::from_millis(30);
 /// Calls between two looks at the clock.
 const BATCH: u64 = 256;
 
@@ -42,7 +44,10 @@ impl Meter {
         }
         one_thread().block_on(async {
             let mut svc = make();
-            calls(&mut svc, BATCH).await;
+            let start = Instant::now();
+            while start.elapsed() < WARM_UP {
+                calls(&mut svc, BATCH).await;
+            }
             self.report(&name, true, async {
                 let (start, mut n) = (Instant::now(), 0);
                 while start.elapsed() < self.time {
@@ -70,7 +75,7 @@ impl Meter {
             }
             runtime().block_on(async {
                 let svc = make();
-                many(&svc, Duration::from_millis(1)).await;
+                many(&svc, WARM_UP).await;
                 self.report(&name, suffix.is_empty(), many(&svc, self.time))
                     .await;
             });
