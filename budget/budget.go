@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"math"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -75,6 +76,12 @@ type Budget struct {
 	reserve   float64 // for a whole ttl
 	unlimited bool
 
+	// pending counts successes that are not in the ring yet, so that most need neither the clock nor mu. The invariant: while
+	// it is open, whoever raises it to less than full has a success of slot counted thereby, and anybody else takes mu to
+	// count his; only who holds mu sets it. slot does not change before pending is closed, so a success that is
+	// late for a slot counts in an earlier one, and never for too long.
+	pending atomic.Int64
+
 	// mu guards all below. The invariant: successes and extras are the sums over ring, where slot s stands at s
 	// modulo the length. Of slot s, successes count until slot s+slots begins, which is at most a ttl after any of
 	// them; extras until slot s+slots+1 begins, more than a ttl after any of them. So no rounding ever favours an
@@ -87,6 +94,8 @@ type Budget struct {
 	ring      [slots + 1]slot
 	successes int64
 	extras    int64
+	open      bool          // pending is
+	armed     time.Duration // the until for which a timer is to close pending
 
 	deposits, withdrawals, refused uint64 // since the beginning
 }
@@ -102,6 +111,7 @@ func New(cfg Config) *Budget {
 		ttl:   cfg.TTL,
 		ratio: orDefault(cfg.Ratio, defaultRatio, cfg.NoRatio),
 	}
+	b.pending.Store(full)
 	if b.ttl == 0 {
 		b.ttl = defaultTTL
 	}
@@ -119,11 +129,77 @@ func orDefault(v, standard float64, none bool) float64 {
 // Unlimited returns a budget that refuses nothing and only counts. With it, retries can multiply an overload by the
 // number of attempts that a request may have.
 func Unlimited() *Budget {
-	return &Budget{ttl: defaultTTL, unlimited: true}
+	b := &Budget{ttl: defaultTTL, unlimited: true}
+	b.pending.Store(full)
+	return b
 }
 
-// Deposit records a success now.
-func (b *Budget) Deposit() { b.DepositAt(clock()) }
+// Deposit records a success now. The first in a slot sets a timer for the slot's end, which takes two allocations; the others cost
+// one atomic addition. If the timer is late, those who come meanwhile, at most 255, count for less by as much.
+func (b *Budget) Deposit() {
+	if b.pending.Add(1) >= full {
+		b.begin(clock())
+	}
+}
+
+const (
+	// full is the number of successes after which somebody looks at the clock, in case that the timer is late, or lost with the
+	// bubble of a test.
+	full = 256
+	// shortest is the shortest slot that is worth a timer.
+	shortest = time.Millisecond
+)
+
+// begin records a success at the time now, and opens pending for those that follow in the same slot.
+func (b *Budget) begin(now time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.advance(now)
+	b.count(1)
+	switch {
+	case b.open:
+		b.fold()
+		return
+	case b.ttl < slots*shortest:
+		return
+	}
+	b.open = true
+	b.pending.Store(0)
+	if b.armed != b.until {
+		b.armed = b.until
+		time.AfterFunc(min(b.until-now.Sub(b.start), b.ttl/slots), b.expire)
+	}
+}
+
+// expire makes the next success look at the clock.
+func (b *Budget) expire() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.armed = 0
+	b.close()
+}
+
+// fold counts what is pending. mu is held.
+func (b *Budget) fold() {
+	if b.open {
+		b.count(min(b.pending.Swap(0), full-1)) // from full on they count themselves
+	}
+}
+
+// close counts what is pending, and nothing is after that. mu is held.
+func (b *Budget) close() {
+	if b.open {
+		b.open = false
+		b.count(min(b.pending.Swap(full), full-1))
+	}
+}
+
+// count records n successes in the current slot. mu is held.
+func (b *Budget) count(n int64) {
+	b.here().successes += n
+	b.successes += n
+	b.deposits += uint64(n)
+}
 
 // DepositAt records a success at the time now. Time that runs backwards stands still: a now before the latest one that
 // the budget was given counts as that one.
@@ -131,9 +207,7 @@ func (b *Budget) DepositAt(now time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance(now)
-	b.here().successes++
-	b.successes++
-	b.deposits++
+	b.count(1)
 }
 
 // Withdraw pays for one extra attempt now, and reports whether that was possible.
@@ -146,6 +220,7 @@ func (b *Budget) WithdrawAt(now time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance(now)
+	b.fold()
 	if !b.unlimited && b.balance() < 1-rounding {
 		b.refused++
 		return false
@@ -175,6 +250,7 @@ func (b *Budget) StatsAt(now time.Time) Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.advance(now)
+	b.fold()
 	return Stats{
 		Balance:     max(0, b.balance()),
 		Unlimited:   b.unlimited,
@@ -201,6 +277,7 @@ func (b *Budget) advance(now time.Time) {
 	if age < b.until { // mostly, and then there is nothing to divide
 		return
 	}
+	b.close()
 	to := b.slotOf(age)
 	for range min(to-b.slot, int64(len(b.ring))) { // a whole round forgets everything
 		b.slot++
