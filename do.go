@@ -15,7 +15,7 @@ func Do[Req, Res any](ctx context.Context, svc Service[Req, Res], req Req) (Res,
 		var none Res
 		return none, err
 	}
-	return svc.Call(ctx, permit, req)
+	return svc.Call(ctx, Promptly(svc, permit), req)
 }
 
 // TryDo is [Do] without waiting for room: it acquires under [NoWait] and calls under ctx.
@@ -25,7 +25,7 @@ func TryDo[Req, Res any](ctx context.Context, svc Service[Req, Res], req Req) (R
 		var none Res
 		return none, err
 	}
-	return svc.Call(ctx, permit, req)
+	return svc.Call(ctx, Promptly(svc, permit), req)
 }
 
 // acquireAlive acquires under wait unless ctx, which the call is to have, is done already.

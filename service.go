@@ -21,11 +21,14 @@ type Service[Req, Res any] interface {
 
 // A Permit is what a service has to remember between Acquire and Call. It belongs to the service that granted it
 // and means nothing to another. The zero Permit remembers nothing.
-type Permit struct{ v any }
+type Permit struct {
+	v     any
+	stamp int64 // of Stamp: 0 is none, below 0 one that nobody has vouched for, above 0 one that Promptly has
+}
 
 // NewPermit returns a permit that remembers v. It allocates only if the conversion of v to an interface does: a
 // pointer is free.
-func NewPermit(v any) Permit { return Permit{v} }
+func NewPermit(v any) Permit { return Permit{v: v} }
 
 // Value returns what the permit remembers, nil for the zero Permit.
 func (p Permit) Value() any { return p.v }

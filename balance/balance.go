@@ -156,7 +156,10 @@ func New[Req, Res any](
 	return b, nil
 }
 
-var _ belfry.Service[int, int] = (*Balancer[int, int])(nil)
+var (
+	_ belfry.Service[int, int] = (*Balancer[int, int])(nil)
+	_ belfry.Prompter          = (*Balancer[int, int])(nil)
+)
 
 // Acquire reserves room on the better of two endpoints, or on another if those have none, and waits while none has.
 //
@@ -189,7 +192,11 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 	if b.ring != nil {
 		decision = b.ring.take(&ep.decided, InFlight)
 	}
-	mark := ep.load.Start(b.now())
+	at, ok := permit.Stamped()
+	if !ok {
+		at = b.now()
+	}
+	mark := ep.load.Start(at)
 	returned, extra := false, 0
 	defer func() {
 		if !returned { // it panicked, or ended its goroutine
@@ -228,6 +235,9 @@ func (b *Balancer[Req, Res]) Release(permit belfry.Permit) {
 	b.ring.take(&ep.decided, Returned)
 	b.release(ep, inner)
 }
+
+// Prompt reports that a permit which is spent at once needs no second look at the clock.
+func (b *Balancer[Req, Res]) Prompt() bool { return true }
 
 // Close removes all endpoints and refuses all callers, those who wait too, with [belfry.ErrClosed]. It waits for the
 // goroutines of the Balancer, which wait in dial and in the Acquire of endpoints under contexts that have ended, and closes the

@@ -55,7 +55,8 @@ func (b *Balancer[Req, Res]) chooseAnd(d *draft, ctx context.Context, tried *att
 			return b.chooseIn(d, ask, s, tried, at)
 		}
 	}
-	first, second := pick.Better(b.now(), b.random, s.picks, tried)
+	now := b.now()
+	first, second := pick.Better(now, b.random, s.picks, tried)
 	if d != nil {
 		b.weighBoth(d, s, first, second)
 	}
@@ -66,6 +67,9 @@ func (b *Balancer[Req, Res]) chooseAnd(d *draft, ctx context.Context, tried *att
 		}
 		permit, err := b.ask(d, ask, s.eps[i])
 		if err == nil {
+			if b.timed {
+				permit = permit.Stamp(now)
+			}
 			return permit, 0, true
 		}
 		hurry.note(err)
