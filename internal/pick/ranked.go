@@ -92,13 +92,12 @@ func (r *Ranked) best(bound float64) int {
 	found, low := None, math.Inf(1)
 	weight := float64(r.level.near.weight + r.level.far.weight)
 	for _, c := range r.g.classes[r.g.firstClass(r.level):r.g.lastClass(r.level)] {
-		most := math.Ceil(bound * r.work * float64(c.each) / weight)
-		for i := c.from; i < c.to; i++ {
-			e := r.g.set[i]
-			if bound > 0 && float64(e.Work()+1) > most {
-				continue
-			}
-			if rank := r.rank(i, c.each); rank < low && !r.rest.wasAsked(i) && !r.tried.Has(e) {
+		most := math.MaxInt
+		if bound > 0 {
+			most = int(math.Ceil(bound * r.work * float64(c.each) / weight))
+		}
+		if i, draw := r.highest(c.from, c.to, most); i != None {
+			if rank := rank(draw, c.each); rank < low {
 				found, low = i, rank
 			}
 		}
@@ -106,9 +105,23 @@ func (r *Ranked) best(bound float64) int {
 	return found
 }
 
+// highest returns which endpoint from from to to has the highest draw, of those that were neither asked nor tried and that would have no more than most to
+// do. Where weights are equal that is the lowest rank.
+func (r *Ranked) highest(from, to, most int) (found int, high uint64) {
+	found = None
+	for i, e := range r.g.set[from:to] {
+		draw := mix(r.key^bits.RotateLeft64(r.g.ids[from+i], 32)) >> 11
+		if draw < high || found != None && draw == high {
+			continue
+		}
+		if e.Work() < most && !r.rest.wasAsked(from+i) && !r.tried.Has(e) {
+			found, high = from+i, draw
+		}
+	}
+	return found, high
+}
+
 // rank is exponential with a mean of one over weight: so the lowest is that of an endpoint with a chance that is its share of all weights.
-func (r *Ranked) rank(i int, weight uint64) float64 {
-	h := mix(r.key ^ bits.RotateLeft64(r.g.ids[i], 32))
-	u := (float64(h>>11) + 0.5) / (1 << 53)
-	return -math.Log(u) / float64(weight)
+func rank(draw, weight uint64) float64 {
+	return -math.Log((float64(draw)+0.5)/(1<<53)) / float64(weight)
 }
