@@ -86,7 +86,7 @@ func (s *Service[In, Req, Res]) Call(ctx context.Context, _ belfry.Permit, req I
 	if err != nil {
 		return none, err
 	}
-	return s.inner.Call(ctx, permit, judged)
+	return s.inner.Call(ctx, belfry.Promptly(s.inner, permit), judged)
 }
 
 // Release has nothing to give back.

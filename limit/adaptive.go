@@ -61,4 +61,6 @@ func (m *measured[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 	return res, err
 }
 
+func (m *measured[Req, Res]) Prompt() bool { return belfry.IsPrompt(m.inner) }
+
 func (m *measured[Req, Res]) Release(permit belfry.Permit) { m.inner.Release(permit) }

@@ -13,6 +13,7 @@ type Concurrency[Req, Res any] struct {
 	limiter *Limiter
 	sem     belfry.Semantics[Req, Res]
 	end     func() // of limiter, made once: every streamed call needs it
+	prompt  bool
 }
 
 // NewConcurrency returns inner with its calls in flight bounded by limiter, which must not be nil. Without sem, a call is
@@ -21,7 +22,7 @@ func NewConcurrency[Req, Res any](inner belfry.Service[Req, Res], limiter *Limit
 	if limiter == nil {
 		panic(errNoLimiter)
 	}
-	return &Concurrency[Req, Res]{inner, limiter, belfry.SemanticsOf(sem), limiter.end}
+	return &Concurrency[Req, Res]{inner, limiter, belfry.SemanticsOf(sem), limiter.end, belfry.IsPrompt(inner)}
 }
 
 // ConcurrencyLayer returns a layer that makes [NewConcurrency]. All services that it wraps share limiter, which must not be
@@ -74,6 +75,9 @@ func (c *Concurrency[Req, Res]) Call(ctx context.Context, permit belfry.Permit, 
 	returned = true
 	return c.sem.Finish(res, err, c.end), err
 }
+
+// Prompt reports whether the inner service is a [belfry.Prompter] that is.
+func (c *Concurrency[Req, Res]) Prompt() bool { return c.prompt }
 
 // Release gives the place back after the inner service has its permit back.
 func (c *Concurrency[Req, Res]) Release(permit belfry.Permit) {

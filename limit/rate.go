@@ -11,6 +11,7 @@ import (
 type Rate[Req, Res any] struct {
 	inner   belfry.Service[Req, Res]
 	limiter *RateLimiter
+	prompt  bool
 }
 
 // NewRate returns inner at the rate of limiter, which must not be nil.
@@ -18,7 +19,7 @@ func NewRate[Req, Res any](inner belfry.Service[Req, Res], limiter *RateLimiter)
 	if limiter == nil {
 		panic(errNoRateLimiter)
 	}
-	return &Rate[Req, Res]{inner, limiter}
+	return &Rate[Req, Res]{inner, limiter, belfry.IsPrompt(inner)}
 }
 
 // RateLayer returns a layer that makes [NewRate]. All services that it wraps share limiter, which must not be nil.
@@ -59,6 +60,9 @@ func (r *Rate[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
 func (r *Rate[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req Req) (Res, error) {
 	return r.inner.Call(ctx, permit, req)
 }
+
+// Prompt reports whether the inner service is a [belfry.Prompter] that is.
+func (r *Rate[Req, Res]) Prompt() bool { return r.prompt }
 
 // Release gives the token back, up to a burst of them in the time that a burst takes to come, after the inner service has
 // its permit back.

@@ -52,7 +52,7 @@ func (r *RatePerKey[Req, Res, K]) Call(ctx context.Context, _ belfry.Permit, req
 		var none Res
 		return none, err
 	}
-	return r.inner.Call(ctx, permit, req)
+	return r.inner.Call(ctx, belfry.Promptly(r.inner, permit), req)
 }
 
 // Release has nothing to give back.

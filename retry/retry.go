@@ -133,6 +133,7 @@ type Service[Req, Res any] struct {
 	sem       belfry.Semantics[Req, Res]
 	standard  *settings               // what New was given, or nil
 	newPolicy func() Policy[Req, Res] // what NewPolicy was given, or nil
+	prompt    bool
 
 	calls   atomic.Uint64
 	retries atomic.Uint64
@@ -141,7 +142,7 @@ type Service[Req, Res any] struct {
 
 // New returns inner with the ready-made behaviour. It panics with the error of cfg.Validate if there is one.
 func New[Req, Res any](inner belfry.Service[Req, Res], cfg Config, sem ...belfry.Semantics[Req, Res]) *Service[Req, Res] {
-	return &Service[Req, Res]{inner: inner, sem: belfry.SemanticsOf(sem), standard: newSettings(cfg)}
+	return &Service[Req, Res]{inner: inner, sem: belfry.SemanticsOf(sem), standard: newSettings(cfg), prompt: belfry.IsPrompt(inner)}
 }
 
 // Layer returns [New] as a layer. Services that it makes share the budget only if cfg has one.
@@ -198,6 +199,9 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 	r.ended(res, out, err)
 	return r.do(ctx, req)
 }
+
+// Prompt reports whether the inner service is a [belfry.Prompter] that is; with a Policy, which is made first, it is not.
+func (s *Service[Req, Res]) Prompt() bool { return s.prompt }
 
 // Release gives the room for the first attempt back.
 func (s *Service[Req, Res]) Release(permit belfry.Permit) { s.inner.Release(permit) }

@@ -162,7 +162,7 @@ func pause(ctx context.Context, wait time.Duration) {
 func (r *run[Req, Res]) reserve() {
 	permit, err := belfry.AcquireLate(r.ctx, "retry", r.s.inner)
 	if err == nil {
-		r.permit, r.reserved = permit, true
+		r.permit, r.reserved = belfry.Promptly(r.s.inner, permit), true
 		return
 	}
 	var none Res

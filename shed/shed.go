@@ -31,14 +31,15 @@ type Config struct {
 
 // A Service admits a request at once, or refuses it at once.
 type Service[Req, Res any] struct {
-	inner belfry.Service[Req, Res]
-	cfg   Config
-	shed  atomic.Uint64
+	inner  belfry.Service[Req, Res]
+	cfg    Config
+	prompt bool
+	shed   atomic.Uint64
 }
 
 // New returns inner without its waits, with at most one Config. It adds no allocation to a call that is admitted.
 func New[Req, Res any](inner belfry.Service[Req, Res], cfg ...Config) *Service[Req, Res] {
-	s := &Service[Req, Res]{inner: inner}
+	s := &Service[Req, Res]{inner: inner, prompt: belfry.IsPrompt(inner)}
 	if len(cfg) > 0 {
 		s.cfg = cfg[0]
 	}
@@ -69,6 +70,9 @@ func (s *Service[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) 
 func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req Req) (Res, error) {
 	return s.inner.Call(ctx, permit, req)
 }
+
+// Prompt reports whether the inner service is a [belfry.Prompter] that is.
+func (s *Service[Req, Res]) Prompt() bool { return s.prompt }
 
 // Release gives the inner service its permit back.
 func (s *Service[Req, Res]) Release(permit belfry.Permit) { s.inner.Release(permit) }

@@ -92,7 +92,7 @@ func (s *Service[Req, Res]) Call(ctx context.Context, _ belfry.Permit, req Req) 
 		r.counts.refused.Add(1)
 		return none, err
 	}
-	return r.Service.Call(ctx, permit, req)
+	return r.Service.Call(ctx, belfry.Promptly(r.Service, permit), req)
 }
 
 // Release has nothing to give back.

@@ -57,6 +57,7 @@ type Service[Req, Res any] struct {
 	cfg          Config
 	sem          belfry.Semantics[Req, Res]
 	clock        clock
+	prompt       bool
 	calls, waits atomic.Uint64 // that ended by a deadline
 }
 
@@ -65,7 +66,7 @@ func New[Req, Res any](inner belfry.Service[Req, Res], d time.Duration, cfg Conf
 	if err := Validate(d, cfg); err != nil {
 		panic(err)
 	}
-	return &Service[Req, Res]{inner: inner, d: d, cfg: cfg, sem: belfry.SemanticsOf(sem)}
+	return &Service[Req, Res]{inner: inner, d: d, cfg: cfg, sem: belfry.SemanticsOf(sem), prompt: !cfg.Wait && belfry.IsPrompt(inner)}
 }
 
 // Layer returns a layer that makes [New]. It panics as New does.
@@ -165,6 +166,9 @@ func (s *Service[Req, Res]) bounded(own *deadline, permit belfry.Permit, req Req
 	}
 	return s.sem.Finish(res, nil, own.end), nil
 }
+
+// Prompt reports whether the inner service is a [belfry.Prompter] that is, unless permits are timed.
+func (s *Service[Req, Res]) Prompt() bool { return s.prompt }
 
 // Release gives the inner service its permit back.
 func (s *Service[Req, Res]) Release(permit belfry.Permit) {
