@@ -18,7 +18,7 @@ import (
 // the set of endpoints that earlier attempts of this request were given to, and the key of the request (balance.WithKey). NoWait of a context that is
 // NoWait already returns it unchanged. It does not allocate, except once for a request that an endpoint was given before, or that has a key.
 func NoWait(ctx context.Context) context.Context {
-	if err := ctx.Err(); err != nil && errors.Is(err, ErrNotReady) {
+	if ctx.Value(markKey{}) != nil && errors.Is(ctx.Err(), ErrNotReady) { // in this order: Err of a deadline may read the clock
 		return ctx
 	}
 	tried := attempt.From(ctx)
@@ -31,6 +31,9 @@ func NoWait(ctx context.Context) context.Context {
 	}
 	return &noWait{tried: tried, key: key, keyed: keyed}
 }
+
+// markKey is what contexts made of a noWait have a value for.
+type markKey struct{}
 
 // A noWait is done before it begins.
 type noWait struct {
@@ -49,6 +52,9 @@ func (*noWait) Done() <-chan struct{}       { return already }
 func (*noWait) Err() error                  { return ErrNotReady }
 
 func (n *noWait) Value(key any) any {
+	if _, ok := key.(markKey); ok {
+		return n
+	}
 	if n.tried != nil && attempt.IsKey(key) {
 		return n.tried
 	}

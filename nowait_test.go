@@ -30,6 +30,19 @@ func TestNoWait(t *testing.T) {
 			t.Error("marked a second time")
 		}
 	})
+	t.Run("asks a context for values only, unless it is marked", func(t *testing.T) {
+		asked := 0
+		belfry.NoWait(asks{t.Context(), &asked})
+		if asked != 0 {
+			t.Errorf("Err was asked for %d times", asked)
+		}
+	})
+	t.Run("is made of values that have outlived it", func(t *testing.T) {
+		alive := context.WithoutCancel(nw)
+		if got := belfry.NoWait(alive); !errors.Is(got.Err(), belfry.ErrNotReady) {
+			t.Errorf("got %v", got.Err())
+		}
+	})
 	t.Run("keeps the attempt set and no other value", func(t *testing.T) {
 		type key struct{}
 		ctx := &attempt.Context{Context: context.WithValue(t.Context(), key{}, 1)}
@@ -43,3 +56,11 @@ func TestNoWait(t *testing.T) {
 		}
 	})
 }
+
+// asks counts how often it is asked for its error, which may cost a look at the clock.
+type asks struct {
+	context.Context
+	n *int
+}
+
+func (a asks) Err() error { *a.n++; return a.Context.Err() }
