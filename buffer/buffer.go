@@ -68,8 +68,9 @@ func (s *Service[Req, Res]) Call(ctx context.Context, _ belfry.Permit, req Req) 
 	}
 	if s.onAdmit != nil {
 		s.admitted(permit, since)
+		return s.inner.Call(ctx, permit, req)
 	}
-	return s.inner.Call(ctx, permit, req)
+	return s.inner.Call(ctx, belfry.Promptly(s.inner, permit), req)
 }
 
 // Release gives the seat back.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/buffer"
 	"github.com/belfry-go/belfry/filter"
 	"github.com/belfry-go/belfry/limit"
 	"github.com/belfry-go/belfry/retry"
@@ -64,6 +65,8 @@ func TestPrompt(t *testing.T) {
 		{"timeout of waits", timeout.Layer[int, int](time.Minute, timeout.Config{Wait: true}), false},
 		{"retry", retry.Layer[int, int](retry.Config{}), true},
 		{"retry with a policy", retry.PolicyLayer(once), false},
+		{"buffer", buffer.Layer[int, int](1, buffer.Config{}), true},
+		{"buffer with a hook", buffer.Layer[int, int](1, buffer.Config{OnAdmit: func(time.Duration) {}}), false},
 		{"filter", filter.Layer[int, int](func(_ context.Context, req int) (int, error) { return req, nil }), true},
 		{"steer", func(inner service) service {
 			routes, err := steer.New(func(context.Context, int) int { return 0 }, steer.Route[int, int]{Name: "a", Service: inner})
