@@ -28,7 +28,14 @@ func IsPrompt[Req, Res any](svc Service[Req, Res]) bool {
 // Promptly returns permit, which svc has just granted, for a Call of svc that comes next, in the same goroutine and with nothing in between. [Do] and
 // [TryDo] do so. Whoever holds permits, or does something before the call, does not: then the service looks at the clock itself.
 func Promptly[Req, Res any](svc Service[Req, Res], permit Permit) Permit {
-	if permit.stamp < 0 && IsPrompt(svc) {
+	if permit.stamp < 0 {
+		return vouch(svc, permit)
+	}
+	return permit
+}
+
+func vouch[Req, Res any](svc Service[Req, Res], permit Permit) Permit {
+	if IsPrompt(svc) {
 		permit.stamp = -permit.stamp
 	}
 	return permit
