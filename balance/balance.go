@@ -202,7 +202,7 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 		if !returned { // it panicked, or ended its goroutine
 			b.answered(ep, mark, belfry.Failure, nil)
 			b.ring.end(decision, Failed)
-			b.over(ep, extra)
+			b.over(ep, belfry.Failure, extra)
 		}
 	}()
 	if b.sem.Cost != nil {
@@ -222,10 +222,10 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 		b.leaveAlone(ep, out)
 	}
 	if err == nil && b.sem.Streams() {
-		extra := extra // never set again, and so not on the heap
-		return b.sem.Finish(res, err, func() { b.over(ep, extra) }), nil
+		extra, kind := extra, out.Kind // never set again, and so not on the heap
+		return b.sem.Finish(res, err, func() { b.over(ep, kind, extra) }), nil
 	}
-	b.over(ep, extra)
+	b.over(ep, out.Kind, extra)
 	return res, err
 }
 

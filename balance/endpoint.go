@@ -29,8 +29,6 @@ type endpoint[Req, Res any] struct {
 	troubled atomic.Bool // err is set; written under the balancer's mu
 	broken   atomic.Bool // and is not that there is no room
 
-	successes, failures, ignored atomic.Uint64
-
 	key, addr  string
 	generation int             // of its address
 	ctx        context.Context // of its driver
@@ -102,17 +100,9 @@ func open[Req, Res any](permit belfry.Permit) (*endpoint[Req, Res], belfry.Permi
 // answered notes how a call came back.
 func (b *Balancer[Req, Res]) answered(ep *endpoint[Req, Res], mark load.Mark, kind belfry.Kind, err error) {
 	ep.load.End(b.now(), mark, load.Classify(kind, err))
-	switch kind {
-	case belfry.Success:
-		ep.successes.Add(1)
-	case belfry.Failure:
-		ep.failures.Add(1)
-		if err != nil {
-			failure := err // not err itself, which would then be on the heap for every call
-			ep.failure.Store(&failure)
-		}
-	case belfry.Ignored:
-		ep.ignored.Add(1)
+	if kind == belfry.Failure && err != nil {
+		failure := err // not err itself, which would then be on the heap for every call
+		ep.failure.Store(&failure)
 	}
 }
 
@@ -127,12 +117,21 @@ func (b *Balancer[Req, Res]) burden(ep *endpoint[Req, Res], req Req) (extra int)
 }
 
 // over ends a call that was extra work. Where one was, there is room for another.
-func (b *Balancer[Req, Res]) over(ep *endpoint[Req, Res], extra int) {
+func (b *Balancer[Req, Res]) over(ep *endpoint[Req, Res], kind belfry.Kind, extra int) {
 	if extra != 0 {
 		ep.Burden(-extra)
 	}
 	b.freed(ep)
-	if ep.Finish() {
+	last := false
+	switch kind {
+	case belfry.Success:
+		last = ep.Finish()
+	case belfry.Failure:
+		last = ep.Fail()
+	default:
+		last = ep.Ignore()
+	}
+	if last {
 		go b.buryAlone(ep)
 	}
 }

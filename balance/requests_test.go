@@ -408,13 +408,13 @@ func TestLoad(t *testing.T) {
 		for i := range 2 {
 			permit, at := w.reserve()
 			w.answer(permit, at, i)
-			if got := w.endpoint("a"); got.Cost != float64(i+1) || got.InFlight != i+1 || got.Successes != uint64(i+1) {
+			if got := w.endpoint("a"); got.Cost != float64(i+1) || got.InFlight != i+1 || got.Successes != 0 {
 				t.Fatalf("after %d responses: %+v", i+1, got)
 			}
 		}
 		for i, end := range ends {
 			end()
-			if got := w.endpoint("a"); got.Cost != float64(1-i) || got.InFlight != 1-i {
+			if got := w.endpoint("a"); got.Cost != float64(1-i) || got.InFlight != 1-i || got.Successes != uint64(i+1) {
 				t.Fatalf("after the end of %d: %+v", i+1, got)
 			}
 		}

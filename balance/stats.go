@@ -98,7 +98,7 @@ type EndpointStats struct {
 	Latency time.Duration
 	// SlowStart is how many times more it costs because it is new or has come back: 1 if it does not, 0 if the metric knows no such thing.
 	SlowStart float64
-	// Successes, Failures and Ignored count the calls that have returned.
+	// Successes, Failures and Ignored count the calls that are over, a streamed one when its response has ended: with InFlight they are all calls.
 	Successes, Failures, Ignored uint64
 	// Reports is how often the server said how busy it is, and BadReports how often that was nothing to be believed.
 	Reports, BadReports uint64
@@ -141,9 +141,9 @@ func (b *Balancer[Req, Res]) Stats() Stats {
 
 // measure adds what is counted without the balancer's mu.
 func (ep *endpoint[Req, Res]) measure(s *EndpointStats, now int64, dialled bool) {
-	holders, calls := ep.Held()
-	s.InFlight, s.Reserved, s.Work = calls, holders-calls, ep.Work()
-	s.Successes, s.Failures, s.Ignored = ep.successes.Load(), ep.failures.Load(), ep.ignored.Load()
+	c := ep.Count()
+	s.InFlight, s.Reserved, s.Work = c.Calls, c.Holders-c.Calls, ep.Work()
+	s.Successes, s.Failures, s.Ignored = c.Successes, c.Failures, c.Ignored
 	s.Reports, s.BadReports = ep.reports.good.Load(), ep.reports.bad.Load()
 	if err := ep.failure.Load(); err != nil {
 		s.Failure = *err

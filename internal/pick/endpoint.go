@@ -16,11 +16,14 @@ type Load interface {
 // Whoever wants a permit of the endpoint holds it first, and stops holding it when the call is over or the
 // permit given back. So a retired endpoint is known to be out of use when the last holder lets go.
 type Endpoint struct {
-	load   Load
-	state  atomic.Int64
-	hint   atomic.Bool
-	traits atomic.Pointer[Traits]
-	extra  atomic.Int64 // work of the calls in flight beyond one for each
+	load  Load
+	state atomic.Uint64
+	begun atomic.Uint64 // calls
+	extra atomic.Int64  // work of the calls in flight beyond one for each
+	hint  atomic.Bool
+
+	traits          atomic.Pointer[Traits]
+	failed, ignored atomic.Uint64 // calls
 }
 
 // Traits are what an endpoint is chosen by beside its load. The zero Traits are those of an endpoint like any other.
@@ -37,16 +40,18 @@ type Traits struct {
 	Priority int
 }
 
-// The state is one word, so that it can never be seen half changed: the count of holders, the part of them that are calls, and
-// three flags.
+// The state is one word, so that it can never be seen half changed: three flags, the count of holders, and above them how many calls were
+// a success, which wraps around. Calls in flight are those that have begun less those that have ended, a number so much smaller than what
+// that count can hold that it is right all the same.
 const (
-	aHolder = int64(1)
-	aCall   = int64(1) << 30
-	count   = aCall - 1
+	watched  = uint64(1) << iota // somebody waits there for a permit
+	retired                      // nobody shall hold it any more
+	over                         // and the last holder has been told
+	aHolder                      // the lowest bit of 30
+	aSuccess = aHolder << 30     // the lowest bit of 31
 
-	watched = int64(1) << 60 // somebody waits there for a permit
-	retired = int64(1) << 61
-	over    = int64(1) << 62 // retired, and the last holder has been told
+	flags   = aHolder - 1
+	holders = aSuccess - aHolder
 )
 
 // Init makes e the endpoint with load, held by nobody. It is called once, before anything else.
@@ -70,7 +75,7 @@ func (e *Endpoint) Hold() bool {
 }
 
 // Drop lets go of e without a call. It reports whether e is retired and nobody holds it any more.
-func (e *Endpoint) Drop() (last bool) { return e.ended(e.state.Add(-aHolder)) }
+func (e *Endpoint) Drop() (last bool) { return e.ended(e.state.Add(^(aHolder - 1))) }
 
 // Watch holds e without being counted, for the one that waits there for a permit. It reports false if e is
 // retired: then end it at once.
@@ -83,10 +88,22 @@ func (e *Endpoint) Unwatch() (last bool) { return e.ended(e.state.And(^watched) 
 func (e *Endpoint) Take() { e.state.Add(aHolder - watched) }
 
 // Begin notes that a holder's call is now in flight.
-func (e *Endpoint) Begin() { e.state.Add(aCall) }
+func (e *Endpoint) Begin() { e.begun.Add(1) }
 
-// Finish ends a holder's call and lets go of e. It reports whether e is retired and nobody holds it any more.
-func (e *Endpoint) Finish() (last bool) { return e.ended(e.state.Add(-aHolder - aCall)) }
+// Finish ends a holder's call, a success, and lets go of e. It reports whether e is retired and nobody holds it any more.
+func (e *Endpoint) Finish() (last bool) { return e.ended(e.state.Add(aSuccess - aHolder)) }
+
+// Fail is Finish for a call that was a failure. For the moment until it has let go as well, e is held by one more who has no call.
+func (e *Endpoint) Fail() (last bool) {
+	e.failed.Add(1)
+	return e.Drop()
+}
+
+// Ignore is Fail for a call that says nothing about e.
+func (e *Endpoint) Ignore() (last bool) {
+	e.ignored.Add(1)
+	return e.Drop()
+}
 
 // Retire ends taking hold of e. It reports whether nobody holds it. A second Retire reports false.
 func (e *Endpoint) Retire() (last bool) {
@@ -94,14 +111,39 @@ func (e *Endpoint) Retire() (last bool) {
 }
 
 // ended reports, once, that state is that of a retired endpoint without holders.
-func (e *Endpoint) ended(state int64) bool {
-	return state == retired && e.state.CompareAndSwap(retired, retired|over)
+func (e *Endpoint) ended(state uint64) bool {
+	return state&(flags|holders) == retired && e.state.CompareAndSwap(state, state|over)
+}
+
+// Counts is what there is to count of an endpoint.
+type Counts struct {
+	// Holders is how many hold it, and Calls how many of them have a call in flight.
+	Holders, Calls int
+	// Successes, Failures and Ignored is how many calls ended so.
+	Successes, Failures, Ignored uint64
+}
+
+// Count returns the Counts of e. None of them is ever less than it is, nor do the last three ever fall.
+func (e *Endpoint) Count() Counts {
+	for {
+		// What ends is read before what begins.
+		c := Counts{Failures: e.failed.Load(), Ignored: e.ignored.Load()}
+		state := e.state.Load()
+		others := e.begun.Load() - c.Failures - c.Ignored
+		if e.state.Load() != state {
+			continue
+		}
+		calls := (others*aSuccess - state&^(aSuccess-1)) / aSuccess // of the latter, less what has wrapped around
+		c.Holders, c.Calls, c.Successes = int(state&holders/aHolder), int(calls), others-calls
+		c.Calls = min(c.Calls, c.Holders)
+		return c
+	}
 }
 
 // Held returns how many hold e, and how many of them have a call in flight.
 func (e *Endpoint) Held() (holders, calls int) {
-	state := e.state.Load()
-	return int(state & count), int(state / aCall & count)
+	c := e.Count()
+	return c.Holders, c.Calls
 }
 
 // Cost returns what another call would cost at now.
@@ -110,7 +152,7 @@ func (e *Endpoint) Cost(now int64) float64 {
 }
 
 // Work returns how much is there to do: one for each holder, and what [Endpoint.Burden] has added.
-func (e *Endpoint) Work() int { return int(e.state.Load()&count) + int(e.extra.Load()) }
+func (e *Endpoint) Work() int { return int(e.state.Load()&holders/aHolder) + int(e.extra.Load()) }
 
 // Burden adds work that a call is beyond one, or takes it away again.
 func (e *Endpoint) Burden(extra int) { e.extra.Add(int64(extra)) }

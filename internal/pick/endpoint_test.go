@@ -38,6 +38,50 @@ func TestHeld(t *testing.T) {
 	wantHeld(t, ep, 0, 0)
 }
 
+// Counts that are read while calls come and go never fall, and calls in flight are never more than those who hold it.
+func TestCountMeanwhile(t *testing.T) {
+	ep := newEndpoint()
+	const each = 3000
+	var callers sync.WaitGroup
+	for i := range 4 {
+		callers.Go(func() {
+			for range each {
+				ep.Hold()
+				ep.Begin()
+				switch i {
+				case 0:
+					ep.Fail()
+				case 1:
+					ep.Ignore()
+				default:
+					ep.Finish()
+				}
+			}
+		})
+	}
+	ended := make(chan struct{})
+	go func() { callers.Wait(); close(ended) }()
+	var before pick.Counts
+	for done := false; !done; {
+		select {
+		case <-ended:
+			done = true
+		default:
+		}
+		c := ep.Count()
+		if c.Holders < 0 || c.Holders > 4 || c.Calls < 0 || c.Calls > c.Holders {
+			t.Fatalf("%d hold it, and %d have calls", c.Holders, c.Calls)
+		}
+		if c.Successes < before.Successes || c.Failures < before.Failures || c.Ignored < before.Ignored || c.Successes > 2*each {
+			t.Fatalf("counted %+v, and then %+v", before, c)
+		}
+		before = c
+	}
+	if want := (pick.Counts{Successes: 2 * each, Failures: each, Ignored: each}); before != want {
+		t.Errorf("got %+v, want %+v", before, want)
+	}
+}
+
 func TestRetire(t *testing.T) {
 	t.Run("held by nobody", func(t *testing.T) {
 		ep := newEndpoint()

@@ -155,7 +155,7 @@ type Endpoint struct {
 	Latency *float64 `json:"latency_ms"`
 	// SlowStart is how many times more it costs because it is new or has come back; null if it does not.
 	SlowStart *float64 `json:"slow_start,omitempty"`
-	// Successes, Failures and Ignored count attempts that have returned.
+	// Successes, Failures and Ignored count attempts that are over, responses included.
 	Successes uint64 `json:"successes"`
 	Failures  uint64 `json:"failures"`
 	Ignored   uint64 `json:"ignored"`
