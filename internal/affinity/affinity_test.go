@@ -43,7 +43,7 @@ func TestKey(t *testing.T) {
 
 // A context that answers for the key itself knows it by IsKey.
 func TestIsKey(t *testing.T) {
-	spy := &asked{Context: t.Context()}
+	spy := &asked{Context: affinity.With(t.Context(), "user 7")} // where there never was a key, nobody asks
 	affinity.Of(spy)
 	if len(spy.keys) != 1 || !affinity.IsKey(spy.keys[0]) {
 		t.Errorf("asked for %v", spy.keys)
