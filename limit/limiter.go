@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/internal/places"
 	"github.com/belfry-go/belfry/internal/queue"
 )
 
@@ -37,18 +38,20 @@ type Config struct {
 // A Limiter is a number of places for calls. It may be shared by services of different types, and its size changed while
 // they run. It is safe for concurrent use; its zero value has no places.
 type Limiter struct {
-	// mu guards what follows. Whenever it is free, nobody waits while there is a free place (taken < limit): a place that
-	// gets free is handed to the oldest waiter, or counted down, in one step.
-	mu                  sync.Mutex
-	limit               int
-	taken               int // by permits and by calls in flight
-	waiting             queue.Queue[struct{}]
-	ended               uint64 // calls that are over
-	rejected, cancelled uint64
+	cfg Config
+	_   [cacheLine]byte // what follows is written by every call
 
-	started atomic.Uint64 // calls that have begun; Stats reads it after ended, so that it never lags behind
-	cfg     Config
+	places  places.Count  // closed exactly while somebody waits, whenever mu is free
+	started atomic.Uint64 // calls that have begun
+
+	mu                  sync.Mutex // guards what follows, and is the mutex of places
+	limit               int
+	waiting             queue.Queue[struct{}]
+	rejected, cancelled uint64
 }
+
+// cacheLine keeps what only is read from what is written beside it.
+const cacheLine = 64
 
 // NewLimiter returns a Limiter with n places, and at most one Config. No place means that nobody is admitted, until a
 // Resize. It panics with the error of [ValidateConcurrency] if there is one.
@@ -57,6 +60,7 @@ func NewLimiter(n int, cfg ...Config) *Limiter {
 		panic(err)
 	}
 	l := &Limiter{limit: n}
+	l.places.Grow(min(n, places.Most))
 	if len(cfg) > 0 {
 		l.cfg = cfg[0]
 	}
@@ -71,10 +75,9 @@ func (l *Limiter) Resize(n int) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.places.Grow(min(n, places.Most) - min(l.limit, places.Most))
 	l.limit = n
-	for l.taken < l.limit && l.waiting.HandOldest(struct{}{}) {
-		l.taken++
-	}
+	l.settle()
 	return nil
 }
 
@@ -100,12 +103,12 @@ type Stats struct {
 func (l *Limiter) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	admitted := l.started.Load()
-	inFlight := int(admitted - l.ended)
+	l.settle()
+	free, inFlight, admitted := l.places.Look(&l.started)
 	return Stats{
 		Limit:     l.limit,
 		InFlight:  inFlight,
-		Reserved:  l.taken - inFlight,
+		Reserved:  min(l.limit, places.Most) - free - inFlight,
 		Waiting:   l.waiting.Len(),
 		Admitted:  admitted,
 		Rejected:  l.rejected,
@@ -116,7 +119,7 @@ func (l *Limiter) Stats() Stats {
 // acquire takes a place, waiting for it as long as ctx allows, and says how long that was, if somebody wants to know. Its
 // error is a Rejection.
 func (l *Limiter) acquire(ctx context.Context) (waited time.Duration, err error) {
-	if l.take() {
+	if l.places.Take() {
 		return 0, nil
 	}
 	ended := ctx.Err() // not under the lock
@@ -153,24 +156,15 @@ func (l *Limiter) refused(err error) {
 	}
 }
 
-func (l *Limiter) take() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.taken >= l.limit {
-		return false
-	}
-	l.taken++
-	return true
-}
-
 // join takes a place if one is free by now, else gets in line, unless the context has ended. Without a waiter its error
 // is the answer.
 func (l *Limiter) join(ended error) (*queue.Waiter[struct{}], error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.settle()
+	alone := l.waiting.Len() == 0
 	switch {
-	case l.taken < l.limit:
-		l.taken++
+	case ended != nil && alone && l.places.Claim(), ended == nil && alone && l.places.ClaimOrClose():
 		return nil, nil
 	case ended != nil:
 		l.rejected++
@@ -186,13 +180,15 @@ func (l *Limiter) leave(w *queue.Waiter[struct{}], ended error) error {
 	if !l.waiting.Leave(w) {
 		return nil
 	}
+	l.settle()
 	l.cancelled++
 	return l.refusal("context done while waiting", ended)
 }
 
-// refusal counts reserved places as in flight: they are why there is none left. mu is held.
+// refusal counts reserved places as in flight: they are why there was none left. mu is held.
 func (l *Limiter) refusal(reason string, ended error) error {
-	return &belfry.Rejection{Layer: "limit", Reason: reason, InFlight: l.taken, Limit: l.limit, Err: ended}
+	taken := min(l.limit, places.Most) - min(l.places.Free(), 0)
+	return &belfry.Rejection{Layer: "limit", Reason: reason, InFlight: taken, Limit: l.limit, Err: ended}
 }
 
 // begin turns a reserved place into a call in flight.
@@ -200,30 +196,37 @@ func (l *Limiter) begin() { l.started.Add(1) }
 
 // inFlight returns how many calls have begun and are not over.
 func (l *Limiter) inFlight() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return int(l.started.Load() - l.ended)
+	_, inFlight, _ := l.places.Look(&l.started)
+	return inFlight
 }
 
 // end gives back the place of a call that is over.
 func (l *Limiter) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ended++
-	l.free()
+	if l.places.End() {
+		l.handOn()
+	}
 }
 
 // release gives back a place that no call was made on.
 func (l *Limiter) release() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.free()
+	if l.places.Give() {
+		l.handOn()
+	}
 }
 
-// free passes a place to the oldest waiter, unless there are more taken than the limit allows now. mu is held.
-func (l *Limiter) free() {
-	if l.taken > l.limit || !l.waiting.HandOldest(struct{}{}) {
-		l.taken--
+func (l *Limiter) handOn() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.settle()
+}
+
+// settle hands what is free to those who wait, the oldest first. mu is held.
+func (l *Limiter) settle() {
+	for l.waiting.Len() > 0 && l.places.Claim() {
+		l.waiting.HandOldest(struct{}{})
+	}
+	if l.waiting.Len() == 0 {
+		l.places.Open()
 	}
 }
 
