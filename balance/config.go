@@ -35,8 +35,9 @@ type Config struct {
 	// Zone is where the callers are, in the words of the source. Endpoints of that zone are preferred to others of the same priority, as long
 	// as they have room and a call there costs no more than ZoneFactor times what it costs elsewhere. Empty means that all zones are alike.
 	Zone string
-	// ZoneFactor is how many times what a call takes in another zone it may take in Zone. It matters to metrics of latency only. For these, one
-	// call in 64 goes to another zone in any case: else nobody would know. 0 means 2, else it is at least 1.
+	// ZoneFactor is how many times what a call takes in another zone it may take in Zone. It matters to metrics of latency only. Where more than two in seven
+	// endpoints of Zone are slower than that, the others get 1.4 times their share of the calls, and the rest leaves. One call in 64 goes to another
+	// zone in any case: else nobody would know. 0 means 2, else it is at least 1.
 	ZoneFactor float64
 	// MaxRetryAfter is how long an endpoint is left alone at most because a failed response has asked for it: as an HTTP server does that answers
 	// 429 or 503 with Retry-After. The guard rail may say that it has to stay in. 0 means 30 s; below 0 means that it is not asked about.

@@ -26,6 +26,8 @@ type level struct {
 	known     int // how many they are, with those that are missing
 	// ready is how many of known seemed to have room when they were counted.
 	ready atomic.Int64
+	// slow is the part of the near ones drawn lately, of whole, that cost more than they may. Of two that are drawn at a time one may be missed.
+	slow atomic.Int32
 }
 
 // A half is a part of a level: the endpoints that are near, or the others.
@@ -172,3 +174,24 @@ func (g *Groups) recount(random rand.Source) {
 
 // chance returns a random number in [0, 1).
 func chance(random rand.Source) float64 { return float64(random.Uint64()>>11) / (1 << 53) }
+
+const (
+	// lately is about how many near ones that were drawn say how many of all are slow.
+	lately = 16
+	whole  = 1 << 16
+)
+
+// leaves notes whether a near one that was drawn is slow, and reports whether a call is to leave because of all that are: those that are not are
+// given no more than their share times enough. Where none is slow, nothing is written.
+func (l *level) leaves(slow bool, random rand.Source) bool {
+	part, to := l.slow.Load(), int32(0)
+	if slow {
+		to = whole
+	}
+	if step := (to - part) / lately; step != 0 {
+		part += step
+		l.slow.Store(part)
+	}
+	stay := enough * (1 - float64(part)/whole)
+	return stay < 1 && chance(random) >= stay
+}

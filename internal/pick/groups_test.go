@@ -268,6 +268,56 @@ func TestLocality(t *testing.T) {
 	})
 }
 
+// A changing load is a constant one that can be set.
+type changing struct{ cost *float64 }
+
+func (c changing) Cost(int64, int) float64 { return *c.cost }
+
+// Where many near ones are slow, those that are not are given 1.4 times their share at most: they may be those of which nobody knows yet.
+func TestLocalityOfSlowZones(t *testing.T) {
+	const picks = 100_000
+	costs := make([]float64, 20) // the first half is near
+	var loads []pick.Load
+	for i := range costs {
+		loads = append(loads, changing{&costs[i]})
+	}
+	set := endpoints(loads...)
+	for i, e := range set {
+		e.Hint(true)
+		e.Characterise(pick.Traits{Near: i < 10})
+	}
+	g, random := pick.NewGroups(set, nil, 2), source(t)
+	for _, c := range []struct {
+		slow       int
+		cost, left float64 // of the other near ones, and the part of the calls that leaves, but for excursions
+	}{
+		{0, 1.5, 0}, {1, 1.5, 0}, {5, 1.5, 0.3}, {7, 1.5, 0.58}, {5, 0.9, 0}, {1, 1.5, 0}, {10, 1.5, 1}, {0, 1.5, 0},
+	} {
+		for i := range costs {
+			switch {
+			case i >= 10:
+				costs[i] = 1
+			case i < c.slow:
+				costs[i] = 20
+			default:
+				costs[i] = c.cost
+			}
+		}
+		shares(g, set, random, 1000, nil, nil) // what was before is forgotten
+		left := 0.0
+		for i, n := range shares(g, set, random, picks, nil, nil) {
+			if i >= 10 {
+				left += float64(n) / picks
+			}
+		}
+		pairs := float64(c.slow*(c.slow-1)) / 90 // both are slow
+		want := 1 - (1-pairs)*(1-c.left)*63/64
+		if math.Abs(left-want) > 0.03 {
+			t.Errorf("%d of 10 near ones are slow, and the others cost %v: %.3f leave, want %.3f", c.slow, c.cost, left, want)
+		}
+	}
+}
+
 // TestElsewhere tries endpoints that share zones and hosts, in each way to choose.
 func TestElsewhere(t *testing.T) {
 	place := func(zone, host string) pick.Traits { return pick.Traits{Zone: zone, Host: host} }

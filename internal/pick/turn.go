@@ -171,19 +171,27 @@ func (g *Groups) lastClass(l *level) int {
 // One pick in so many goes farther than it had to, where latency is measured: what it would cost there is not known otherwise.
 const excursions = 64
 
-// compare begins a level with the better of two near ones, and the better of two of the others before it if those are worth it.
+// compare begins a level with the better of two near ones, and the better of two of the others before it if those are worth it: because the near one is
+// slow, or too many near ones are. By the first alone those would get the work of all that are not known to be slow yet.
 func (t *Turn) compare(l *level) {
 	a, b := t.draw(l.near)
 	c, d := t.draw(l.far)
 	near, far := t.g.set[a], t.g.set[c]
 	bare := near.load.Cost(t.now, 0)
-	switch {
-	case bare > t.g.overflow*far.load.Cost(t.now, 0) && far.Cost(t.now) < near.Cost(t.now),
-		bare > 0 && One(t.random, excursions) == 0:
-		t.push(c, a, b, d)
-	default:
+	if bare <= 0 { // latency is not measured
 		t.push(a, b)
+		return
 	}
+	word, either, limit := t.random.Uint64(), bare, t.g.overflow*far.load.Cost(t.now, 0)
+	if b != None && word&1 == 0 {
+		either = t.g.set[b].load.Cost(t.now, 0)
+	}
+	slow := l.leaves(either > limit, t.random) || bare > limit
+	if slow && far.Cost(t.now) < near.Cost(t.now) || scale(word, excursions) == 0 {
+		t.push(c, a, b, d)
+		return
+	}
+	t.push(a, b)
 }
 
 // draw draws a class of h and the better of two of it.

@@ -73,19 +73,25 @@ func inZones(policy string, seed uint64, trouble func(*sim.Site)) sim.Placed {
 func lostZone() Scenario {
 	s := Scenario{
 		Name: "lost-zone", Unit: "ms", Policies: []string{nearFirst, noZones, nearOnly},
-		About: "three zones of ten queues; that of the client refuses everything, fails everything, or is four times as slow for the middle third of a minute",
+		About: "three zones of ten queues; that of the client refuses everything, fails everything, or is four times as slow for the middle third of a minute, also where servers are no queues",
 	}
 	broken := []sim.Span{{From: zoneBreaks, Until: zoneHeals}}
 	for _, c := range []struct {
 		name    string
 		trouble func(*sim.Site)
+		free    bool
 	}{
-		{"refuses", func(s *sim.Site) { s.Refuses = broken }},
-		{"fails", func(s *sim.Site) { s.Fails = broken }},
-		{"slow", func(s *sim.Site) { s.Slow = sim.Window{Span: broken[0], Slow: 4} }},
+		{"refuses", func(s *sim.Site) { s.Refuses = broken }, false},
+		{"fails", func(s *sim.Site) { s.Fails = broken }, false},
+		{"slow", func(s *sim.Site) { s.Slow = sim.Window{Span: broken[0], Slow: 4} }, false},
+		{"slow-no-queues", func(s *sim.Site) { s.Slow = sim.Window{Span: broken[0], Slow: 4} }, true},
 	} {
 		s.Parts = append(s.Parts, Part{Name: c.name, run: func(p sim.Policy, seed uint64) Outcome {
-			all := inZones(p.Name, seed, c.trouble).Run()
+			w := inZones(p.Name, seed, c.trouble)
+			for i := range w.Sites {
+				w.Sites[i].Queue = !c.free
+			}
+			all := w.Run()
 			well := func(v sim.Visit) bool { return v.At >= 5*second && v.At < zoneBreaks }
 			ill := func(v sim.Visit) bool { return v.At >= zoneBreaks+second && v.At < zoneHeals }
 			back := func(v sim.Visit) bool { return v.At >= zoneHeals+10*second }
