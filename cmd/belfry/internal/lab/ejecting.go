@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/lab/sim"
+	"github.com/belfry-go/belfry/eject"
 )
 
 // Scenarios in which servers are left alone.
@@ -41,6 +42,58 @@ func halfOut() Scenario {
 				{"law", law},
 				{"off", math.Abs(missed - law)},
 				{"to_ejected", sim.Share(all, nil, func(r sim.Request) bool { return r.Server < n*u })},
+			}}
+		}})
+	}
+	return s
+}
+
+// What is done with a server that asks to be left alone, under the default and under requests in flight.
+const (
+	heeded          = "heeded"
+	heededHalf      = "heeded-half" // half of the servers may be out at a time
+	ignored         = "ignored"
+	inFlightHeeded  = "in-flight-heeded"
+	inFlightIgnored = "in-flight-ignored"
+)
+
+func retryAfter() Scenario {
+	s := Scenario{
+		Name: "retry-after", Unit: "ms", Policies: []string{inFlightIgnored, inFlightHeeded, ignored, heeded, heededHalf},
+		About: "ten servers that take 50 ms, of which one, or three, fail everything in 1 ms for the middle half of a minute, and ask to be left alone for 2 s; ten clients heed that, as far as the guard rail lets them (one of ten is out at a time, or five), or not",
+	}
+	for _, c := range []struct {
+		name string
+		n    int
+	}{{"one", 1}, {"three", 3}} {
+		s.Parts = append(s.Parts, Part{Name: c.name, run: func(p sim.Policy, seed uint64) Outcome {
+			over := middle(sim.Window{Fails: 1, FailsIn: ms, RetryAfter: 2 * second})
+			servers := constant(10, 50)
+			for i := range c.n {
+				servers[i].Windows = []sim.Window{over}
+			}
+			policy := own(sim.Default)
+			if p.Name == inFlightHeeded || p.Name == inFlightIgnored {
+				policy = own(inFlight)
+			}
+			switch p.Name {
+			case heeded, inFlightHeeded:
+				policy = sim.Heeding(policy, eject.Config{})
+			case heededHalf:
+				policy = sim.Heeding(policy, eject.Config{MaxShare: 0.5})
+			}
+			all := sim.Run(sim.Config{Servers: servers, Clients: 10, Rate: 1000, Horizon: 60 * second, Policy: policy, Seed: seed})
+			ill, seconds := during(over.Span), float64(over.Until-over.From)/float64(second)
+			early := 0.0
+			for _, r := range all {
+				if ill(r) && r.Early {
+					early++
+				}
+			}
+			return Outcome{Figures: []Figure{
+				{"failed", sim.Share(all, ill, failed)},
+				{"early_per_s", early / seconds},
+				{"share_after", sim.Share(all, from(over.Until), func(r sim.Request) bool { return r.Server < int32(c.n) })},
 			}}
 		}})
 	}

@@ -14,7 +14,7 @@ func Scenarios() []Scenario {
 		slowMiddle(), tower76(), fastFail(), grey(), halfOut(),
 		fleetEqual(), fleetFour(), fleetHalf(), fleetTenth(),
 		hang(), oneStuck(), streams(),
-		coldStart(), flapping(), rollingRestart(), outage(), adaptive(), yourOwn(), demo(),
+		coldStart(), flapping(), rollingRestart(), flicker(), warm(), vip(), retryAfter(), outage(), adaptive(), yourOwn(), demo(),
 	}, placedScenarios()...)
 }
 

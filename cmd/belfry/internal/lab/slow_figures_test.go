@@ -14,5 +14,5 @@ func TestFiguresAreAsPublished(t *testing.T) {
 func TestFiguresBoundsAreHeld(t *testing.T) { hold(t, nil) }
 
 func TestFiguresInTheCommittedTableAreCurrent(t *testing.T) {
-	current(t, "slow-middle", "tower-76", "fast-fail", "one-stuck", "cold-start", "flapping", "rolling-restart", "outage", "your-own", "fleet-half")
+	current(t, "slow-middle", "tower-76", "fast-fail", "one-stuck", "cold-start", "flapping", "rolling-restart", "flicker", "retry-after", "outage", "your-own", "fleet-half")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfry-go/belfry/eject"
 	"github.com/belfry-go/belfry/internal/pick"
 	"github.com/belfry-go/belfry/load"
 )
@@ -17,8 +18,9 @@ type Policy struct {
 
 	metric  func(*world) load.Metric
 	choose  func(w *world, c *client, now int64) int
-	watches bool // has outlier detection and a guard rail
-	decays  bool // has a decay that can be chosen
+	watches bool          // has outlier detection and a guard rail
+	heeds   *eject.Config // not nil: it leaves a server alone that asks for it
+	decays  bool          // has a decay that can be chosen
 	decay   time.Duration
 }
 
@@ -93,6 +95,12 @@ func Find(name string) (Policy, error) {
 // WithMetric returns a policy that balances by a metric of one's own.
 func WithMetric(name string, metric load.Metric) Policy {
 	return Policy{Name: name, metric: always(metric), choose: better}
+}
+
+// Heeding returns p, which takes the better of two, but leaves servers alone that ask for it in a failure, as far as rail lets it.
+func Heeding(p Policy, rail eject.Config) Policy {
+	p.choose, p.heeds = betterIn, &rail
+	return p
 }
 
 func always(m load.Metric) func(*world) load.Metric { return func(*world) load.Metric { return m } }

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"math/rand/v2"
-	"slices"
 
 	"github.com/belfry-go/belfry/load"
 )
@@ -35,6 +34,8 @@ type Window struct {
 	// Fails is the share of requests that fail, after FailsIn µs.
 	Fails   float64
 	FailsIn float64
+	// RetryAfter is for how long failures ask to be left alone, in µs.
+	RetryAfter int64
 	// Hangs says that all work stands still.
 	Hangs bool
 }
@@ -96,6 +97,19 @@ func (s *Server) work(now int64, random *rand.Rand) (took int64, class load.Clas
 	return int64(latency + 0.5), load.Success
 }
 
+// asksFor returns for how long the answer asks to be left alone to a request that is begun now.
+func (s *server) asksFor(now int64, class load.Class) int64 {
+	if class != load.Failure {
+		return 0
+	}
+	for i := range s.Windows {
+		if w := &s.Windows[i]; w.Has(now) && !w.Hangs {
+			return w.RetryAfter
+		}
+	}
+	return 0
+}
+
 // delayed returns when work is over that would be at ends, if it did not stand still in between.
 func (s *Server) delayed(begins, ends int64) int64 {
 	for i := range s.Windows {
@@ -105,34 +119,4 @@ func (s *Server) delayed(begins, ends int64) int64 {
 		}
 	}
 	return ends
-}
-
-// A change is a server that comes or goes.
-type change struct {
-	at     int64
-	server int32
-	leaves bool
-}
-
-func changesOf(servers []Server) []change {
-	var all []change
-	for i, s := range servers {
-		here := s.Here
-		if here == nil {
-			here = []Span{{0, Never}}
-		}
-		for _, span := range here {
-			all = append(all, change{span.From, int32(i), false}, change{span.Until, int32(i), true})
-		}
-	}
-	slices.SortStableFunc(all, func(a, b change) int {
-		if a.at < b.at {
-			return -1
-		}
-		if a.at > b.at {
-			return 1
-		}
-		return 0
-	})
-	return all
 }

@@ -8,7 +8,6 @@ package sim
 import (
 	"math"
 	"math/rand/v2"
-	"strconv"
 	"time"
 
 	"github.com/belfry-go/belfry/internal/pick"
@@ -49,6 +48,15 @@ type Config struct {
 	// Out is how many servers, the first, are ejected from the beginning on, for policies that look; Effort how many pairs they draw. 0 means
 	// as many as package balance does.
 	Out, Effort int
+	// Remember is for how long what was measured of a server is remembered when clients no longer know of it, as package balance does. 0 means
+	// not at all.
+	Remember int64
+	// Handshake is how long it takes to open a connection, for servers that are no queues: each request has one for itself, and opens it unless
+	// its client has an idle one. Warm is how many are opened to a server that comes before requests are sent to it.
+	Handshake int64
+	Warm      int
+	// Behind says that clients do not choose servers but connections to an address, with the servers behind it. Nil means that they choose servers.
+	Behind *Behind
 
 	Policy Policy
 	Seed   uint64
@@ -62,6 +70,8 @@ type Request struct {
 	Crowded int16 // how many servers had five requests or more when it came
 	Class   load.Class
 	Missed  bool // all that was drawn was ejected
+	Opened  bool // it waited for a connection
+	Early   bool // the server had asked its client to be left alone
 }
 
 // Answered reports whether the request ever came back.
@@ -108,6 +118,7 @@ type client struct {
 	chooser load.Chooser // fleet, if it is one
 	set     []*pick.Endpoint
 	ends    []*endpoint // of the same indexes
+	past    []past
 	turn    int
 	watch   watch
 }
@@ -116,7 +127,9 @@ type endpoint struct {
 	pick.Endpoint
 	load     load.Endpoint
 	reporter load.Reporter // load, if it is one
+	name     int32         // that of the server, or of the connection
 	server   int32
+	idle     int // connections
 	watched
 }
 
@@ -129,6 +142,7 @@ type call struct {
 	probe    bool
 	before   int   // requests that were at the server before it
 	at       int64 // when it came
+	pause    int64 // what its answer asks for
 }
 
 // One source for each purpose: so one more draw here moves nothing there.
@@ -153,7 +167,7 @@ func newWorld(cfg Config) *world {
 		source:   rand.NewPCG(cfg.Seed, seedPicks),
 		servers:  make([]server, len(cfg.Servers)),
 		clients:  make([]client, cfg.Clients),
-		changes:  changesOf(cfg.Servers),
+		changes:  changesOf(cfg),
 	}
 	for i, s := range cfg.Servers {
 		w.servers[i].Server = s
@@ -249,6 +263,8 @@ func (w *world) end() (at int64, answered bool) {
 	w.leave(c.endpoint.server)
 	c.endpoint.load.End(e.at, c.mark, c.class)
 	c.endpoint.end(e.at, c.mark, c.class)
+	c.endpoint.asks(e.at, c.pause)
+	c.endpoint.idle++
 	c.endpoint.Finish()
 	return e.at, true
 }
@@ -263,6 +279,7 @@ func (w *world) send(now int64, c *client) {
 	ep := c.ends[i]
 	ep.Hold()
 	ep.Begin()
+	ep.returns(now)
 	mark := ep.load.Start(now)
 	s := &w.servers[ep.server]
 	crowded := w.crowded
@@ -271,13 +288,20 @@ func (w *world) send(now int64, c *client) {
 	if ep.reporter != nil {
 		before = s.gauge.Begin()
 	}
-	at, class := s.serve(now, w.service)
+	opened := ep.opens(w.cfg.Handshake)
+	begins := now
+	if opened {
+		begins += w.cfg.Handshake
+	}
+	at, class := s.serve(begins, w.service)
 	if t := w.cfg.Timeout; t > 0 && at-now > t {
 		at, class = now+t, load.Cancelled
 	}
-	w.requests = append(w.requests, Request{At: now, Latency: at - now, Server: ep.server, Crowded: crowded, Class: class, Missed: w.missed})
+	w.requests = append(w.requests, Request{
+		At: now, Latency: at - now, Server: ep.server, Crowded: crowded, Class: class, Missed: w.missed, Opened: opened, Early: now < ep.alone,
+	})
 	if at < Never {
-		w.events.push(at, w.keep(call{endpoint: ep, mark: mark, class: class, before: before, at: now}))
+		w.events.push(at, w.keep(call{endpoint: ep, mark: mark, class: class, before: before, at: now, pause: s.asksFor(begins, class)}))
 	}
 	w.probe(now, c)
 }
@@ -351,17 +375,19 @@ func (w *world) change(now int64) {
 		next := w.changes[0]
 		w.changes = w.changes[1:]
 		for i := range w.clients {
-			if next.leaves {
-				w.clients[i].leave(next.server)
-			} else {
-				w.clients[i].join(next.server, next.at)
+			switch {
+			case next.client != everyone && next.client != int32(i):
+			case next.leaves:
+				w.clients[i].leave(next, w.cfg.Remember)
+			default:
+				w.clients[i].join(next, w.cfg.Warm)
 			}
 		}
 	}
 }
 
-func (c *client) join(server int32, now int64) {
-	ep := &endpoint{server: server, load: c.fleet.Join(strconv.Itoa(int(server)), now)}
+func (c *client) join(next change, warm int) {
+	ep := &endpoint{name: next.name, server: next.server, load: c.enrol(next), idle: warm}
 	ep.reporter, _ = ep.load.(load.Reporter)
 	ep.Init(ep.load)
 	ep.watched = c.watch.join()
@@ -369,10 +395,10 @@ func (c *client) join(server int32, now int64) {
 	c.set = append(c.set, &ep.Endpoint)
 }
 
-func (c *client) leave(server int32) {
+func (c *client) leave(next change, remember int64) {
 	for i, ep := range c.ends {
-		if ep.server == server {
-			ep.load.Leave()
+		if ep.name == next.name {
+			c.part(ep, next.at, remember)
 			ep.watched.leave()
 			ep.Retire()
 			c.ends = append(c.ends[:i:i], c.ends[i+1:]...)
