@@ -7,14 +7,15 @@ import (
 
 	"github.com/belfry-go/belfry"
 	"github.com/belfry-go/belfry/internal/attempt"
+	"github.com/belfry-go/belfry/internal/places"
 )
 
 // A Service is a service behind a waiting room. The package documentation says what it does.
 type Service[Req, Res any] struct {
 	inner    belfry.Service[Req, Res]
-	room     room
 	onAdmit  func(waited time.Duration)
 	onReject func(err error)
+	room     room
 }
 
 // New returns inner behind a room of bound seats. It panics with the error of [Validate] if there is one.
@@ -26,6 +27,7 @@ func New[Req, Res any](inner belfry.Service[Req, Res], bound int, cfg Config) *S
 		inner: inner, room: room{bound: bound, order: cfg.Order, maxWait: cfg.MaxWait},
 		onAdmit: cfg.OnAdmit, onReject: cfg.OnReject,
 	}
+	s.room.free.Grow(min(bound, places.Most))
 	s.room.codel.target, s.room.codel.interval = cfg.codel()
 	return s
 }
@@ -88,7 +90,7 @@ func (s *Service[Req, Res]) Close() error {
 type Stats struct {
 	// Bound is the number of seats.
 	Bound int
-	// Seated is the number of seats taken: by permits, and by calls in the room.
+	// Seated is the number of seats taken: by permits, and by calls in the room. One that is counted below may still be about to get up.
 	Seated int
 	// Queued is the number of calls in the room that wait for the inner service.
 	Queued int

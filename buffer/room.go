@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfry-go/belfry"
+	"github.com/belfry-go/belfry/internal/places"
 	"github.com/belfry-go/belfry/internal/queue"
 )
 
@@ -16,28 +17,33 @@ type room struct {
 	order   Order
 	maxWait time.Duration
 
-	// mu guards what follows. Whenever it is free:
-	//   - Nobody waits for a seat while there is a free one (taken < bound): a seat that gets free is handed to the oldest
-	//     waiter, or counted down, in one step.
+	// busy is turn || closed != nil, for reading without mu.
+	busy atomic.Bool
+
+	_ [cacheLine]byte // what follows is written by every call
+
+	free    places.Count // seats; closed exactly while somebody waits for one, and for ever with the room, whenever mu is free
+	counted [outcomes]atomic.Uint64
+
+	// mu guards what follows, and is the mutex of free. Whenever it is free:
+	//   - Nobody waits for a seat while there is a free one, but for the moment that who frees it takes to get mu.
 	//   - Nobody is in line unless somebody has the turn: who is done with it hands it to the next in line, or nobody has it, in
 	//     one step. Only who has it is in an Acquire of the inner service that may wait.
 	//   - Every caller in the room has one seat, from sit to stand, wherever it is in line.
 	//   - Once closed is set, nobody waits for a seat or in line; who sets it then ends the wait of the one who has the turn.
 	// A waiter that leaves in the moment in which it is handed something finds that in its hand: a seat it keeps, the
 	// turn it passes on.
-	mu      sync.Mutex
-	taken   int                            // seats, by permits and by calls in the room
-	seats   queue.Queue[*belfry.Rejection] // waits for a seat: nil is one, else the answer is that
-	line    queue.Queue[*belfry.Rejection] // waits for the turn: nil is it, else the answer is that
-	turn    bool                           // somebody has it
-	cancel  func()                         // ends the wait of the one who has the turn; nil if that does not wait
-	codel   codel
-	closed  *belfry.Rejection // a pointer is handed at less memory than an error
-	counted [outcomes]uint64
-
-	// busy is turn || closed != nil, for reading without mu.
-	busy atomic.Bool
+	mu     sync.Mutex
+	seats  queue.Queue[*belfry.Rejection] // waits for a seat: nil is one, else the answer is that
+	line   queue.Queue[*belfry.Rejection] // waits for the turn: nil is it, else the answer is that
+	turn   bool                           // somebody has it
+	cancel func()                         // ends the wait of the one who has the turn; nil if that does not wait
+	codel  codel
+	closed *belfry.Rejection // a pointer is handed at less memory than an error
 }
+
+// cacheLine keeps what is mostly read from what is written beside it.
+const cacheLine = 64
 
 // An outcome is what becomes of a caller.
 type outcome uint8
@@ -54,7 +60,7 @@ const (
 
 // sit takes a seat, waiting for it as long as ctx and MaxWait allow.
 func (r *room) sit(ctx context.Context) error {
-	if r.take() {
+	if r.free.Take() {
 		return nil
 	}
 	ended := ctx.Err() // not under the lock
@@ -78,31 +84,22 @@ func (r *room) sit(ctx context.Context) error {
 	}
 }
 
-func (r *room) take() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed != nil || r.taken >= r.bound {
-		return false
-	}
-	r.taken++
-	return true
-}
-
 // queueUp takes a seat if one is free by now, else waits for one, unless the context has ended. Without a waiter its
 // error is the answer.
 func (r *room) queueUp(ended error) (*queue.Waiter[*belfry.Rejection], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.settle()
+	alone := r.seats.Len() == 0
 	switch {
 	case r.closed != nil:
-		r.counted[rejected]++
+		r.counted[rejected].Add(1)
 		return nil, r.closed
-	case r.taken < r.bound:
-		r.taken++
+	case ended != nil && alone && r.free.Claim(), ended == nil && alone && r.free.ClaimOrClose():
 		return nil, nil
 	case ended != nil:
-		r.counted[rejected]++
-		return nil, r.refusal("full", ended)
+		r.counted[rejected].Add(1)
+		return nil, r.full(ended)
 	}
 	return r.seats.Join(), nil
 }
@@ -114,17 +111,34 @@ func (r *room) turnAway(w *queue.Waiter[*belfry.Rejection], how outcome, ended e
 	if !r.seats.Leave(w) {
 		return orNone(<-w.Handed()) // is there, so this does not wait
 	}
-	r.counted[how]++
+	r.settle()
+	r.counted[how].Add(1)
 	return r.leaving(how, ended)
 }
 
 // stand frees a seat, whose caller has met with outcome how.
 func (r *room) stand(how outcome) {
+	if how != released {
+		r.counted[how].Add(1)
+	}
+	if r.free.Give() {
+		r.handOn()
+	}
+}
+
+func (r *room) handOn() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.counted[how]++
-	if !r.seats.HandOldest(nil) {
-		r.taken--
+	r.settle()
+}
+
+// settle hands the seats that are free to those who wait for one, the oldest first. mu is held.
+func (r *room) settle() {
+	for r.seats.Len() > 0 && r.free.Claim() {
+		r.seats.HandOldest(nil)
+	}
+	if r.seats.Len() == 0 && r.closed == nil {
+		r.free.Open()
 	}
 }
 
@@ -239,10 +253,12 @@ func (r *room) shut(reason string, err error) (cancel func()) {
 	if r.closed != nil {
 		return nil
 	}
+	r.settle()
 	r.closed = r.refusal(reason, err)
 	r.busy.Store(true)
+	r.free.Close()
 	for r.seats.HandOldest(r.closed) {
-		r.counted[rejected]++
+		r.counted[rejected].Add(1)
 	}
 	for r.line.HandOldest(r.closed) {
 	}
@@ -281,28 +297,39 @@ func (r *room) leaving(how outcome, ended error) error {
 	return r.refusal("context done while waiting", ended)
 }
 
+// taken returns how many seats are.
+func (r *room) taken() int { return min(r.bound, places.Most) - r.free.Free() }
+
+// full is the refusal of somebody who could not wait. A seat that has become free since was not his. mu is held.
+func (r *room) full(ended error) error {
+	refusal := r.refusal("full", ended)
+	refusal.InFlight = r.bound
+	return refusal
+}
+
 // refusal counts taken seats as in flight: that is what the bound is about. mu is held.
 func (r *room) refusal(reason string, err error) *belfry.Rejection {
-	return &belfry.Rejection{Layer: "buffer", Reason: reason, InFlight: r.taken, Limit: r.bound, Err: err}
+	return &belfry.Rejection{Layer: "buffer", Reason: reason, InFlight: r.taken(), Limit: r.bound, Err: err}
 }
 
 func (r *room) stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.settle()
 	queued := r.line.Len()
 	if r.turn {
 		queued++
 	}
 	return Stats{
 		Bound:     r.bound,
-		Seated:    r.taken,
+		Seated:    r.taken(),
 		Queued:    queued,
 		Waiting:   r.seats.Len(),
-		Admitted:  r.counted[admitted],
-		Rejected:  r.counted[rejected],
-		Cancelled: r.counted[cancelled],
-		Expired:   r.counted[expired],
-		Failed:    r.counted[failed],
+		Admitted:  r.counted[admitted].Load(),
+		Rejected:  r.counted[rejected].Load(),
+		Cancelled: r.counted[cancelled].Load(),
+		Expired:   r.counted[expired].Load(),
+		Failed:    r.counted[failed].Load(),
 		Closed:    r.closed != nil,
 	}
 }
