@@ -56,29 +56,46 @@ func (b *Balancer[Req, Res]) chooseAnd(d *draft, ctx context.Context, tried *att
 		}
 	}
 	now := b.now()
-	first, second := pick.Better(now, b.random, s.picks, tried)
+	first, second := b.better(now, s, tried)
 	if d != nil {
 		b.weighBoth(d, s, first, second)
 	}
-	hurry := eagerness{}
-	for _, i := range [...]int{first, second} {
-		if i == pick.None {
-			continue
-		}
-		permit, err := b.ask(d, ask, s.eps[i])
+	if first == pick.None {
+		return b.chooseAmongRest(d, ask, s, first, second, tried, eagerness{})
+	}
+	permit, err := b.ask(d, ask, s.eps[first])
+	if err != nil {
+		hurry := eagerness{}
+		hurry.note(err)
+		return b.chooseAmongRest(d, ask, s, first, second, tried, hurry)
+	}
+	if b.timed {
+		permit = permit.Stamp(now)
+	}
+	return permit, 0, true
+}
+
+// better is [pick.Better], for most calls without a look at more than the first cache line of the two that are drawn.
+func (b *Balancer[Req, Res]) better(now int64, s *set[Req, Res], tried *attempt.Set) (first, second int) {
+	if tried != nil || len(s.eps) < 2 {
+		return pick.Better(now, b.random, s.picks, tried)
+	}
+	first, second = pick.Two(b.random, len(s.eps))
+	if s.eps[first].cost(now) <= s.eps[second].cost(now) {
+		return first, second
+	}
+	return second, first
+}
+
+// chooseAmongRest asks the second that was drawn, and then all that were not.
+func (b *Balancer[Req, Res]) chooseAmongRest(d *draft, ask context.Context, s *set[Req, Res], first, second int, tried *attempt.Set, hurry eagerness) (belfry.Permit, time.Duration, bool) {
+	if second != pick.None {
+		permit, err := b.ask(d, ask, s.eps[second])
 		if err == nil {
-			if b.timed {
-				permit = permit.Stamp(now)
-			}
 			return permit, 0, true
 		}
 		hurry.note(err)
 	}
-	return b.chooseAmongRest(d, ask, s, first, second, tried, hurry)
-}
-
-// chooseAmongRest asks all that were not drawn.
-func (b *Balancer[Req, Res]) chooseAmongRest(d *draft, ask context.Context, s *set[Req, Res], first, second int, tried *attempt.Set, hurry eagerness) (belfry.Permit, time.Duration, bool) {
 	rest := pick.NewRest(b.random, s.picks, first, second, tried)
 	for i := rest.Next(); i != pick.None; i = rest.Next() {
 		permit, err := b.ask(d, ask, s.eps[i])
@@ -113,7 +130,7 @@ func (b *Balancer[Req, Res]) ask(d *draft, ctx context.Context, ep *endpoint[Req
 	}
 	granted = true
 	d.answer(Granted)
-	if ep.away.Load() {
+	if ep.IsAway() {
 		b.returned(ep)
 	}
 	return ep.seal(inner), nil

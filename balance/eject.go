@@ -36,7 +36,7 @@ func (b *Balancer[Req, Res]) chooseIn(d *draft, ask context.Context, s *set[Req,
 		if s.eps[i].guard.Grade(at) != eject.Out {
 			return false
 		}
-		s.eps[i].away.Store(true)
+		s.eps[i].Away(true)
 		return true
 	}
 	first, second, missed := pick.BetterIn(b.now(), b.random, s.picks, tried, out, pick.Effort)
@@ -85,7 +85,7 @@ func (b *Balancer[Req, Res]) leaveAlone(ep *endpoint[Req, Res], out belfry.Outco
 
 // returned notes that ep was asked again after it was out: it starts slowly.
 func (b *Balancer[Req, Res]) returned(ep *endpoint[Req, Res]) {
-	if ep.guard.Grade(time.Now()) != eject.Out && ep.away.Swap(false) {
+	if ep.guard.Grade(time.Now()) != eject.Out && ep.Away(false) {
 		ep.load.Back(b.now())
 	}
 }

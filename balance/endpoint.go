@@ -15,16 +15,14 @@ import (
 // An endpoint is one of the servers, from the change that brought it until its last call is over. A key whose address changes
 // gets a new one.
 type endpoint[Req, Res any] struct {
+	// Set once, under the balancer's mu, before the endpoint gets into the ready set. With what choosing looks at they are a cache line of 64
+	// bytes: a call touches no other.
+	svc  belfry.Service[Req, Res]
+	load load.Endpoint
 	// Endpoint is what choosing looks at. Every permit holds it, and so does whoever asks for one.
 	pick.Endpoint
 
-	// Set once, under the balancer's mu, before the endpoint gets into the ready set. They stand here to share a cache
-	// line with what choosing looks at. What calls use beside that is in the next.
-	svc  belfry.Service[Req, Res]
-	load load.Endpoint
-
 	guard *eject.Endpoint // its part of the guard rail
-	away  atomic.Bool     // it was passed over because it is out
 
 	troubled atomic.Bool // err is set; written under the balancer's mu
 	broken   atomic.Bool // and is not that there is no room
@@ -48,6 +46,9 @@ type endpoint[Req, Res any] struct {
 	err    error               // why it is not ready
 	old    *endpoint[Req, Res] // serves until this one is ready
 }
+
+// cost is [pick.Endpoint.Cost].
+func (ep *endpoint[Req, Res]) cost(now int64) float64 { return ep.load.Cost(now, ep.Work()) }
 
 // A phase is where an endpoint is in its life.
 type phase uint8

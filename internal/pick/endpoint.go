@@ -16,12 +16,13 @@ type Load interface {
 // Whoever wants a permit of the endpoint holds it first, and stops holding it when the call is over or the
 // permit given back. So a retired endpoint is known to be out of use when the last holder lets go.
 type Endpoint struct {
-	load  Load
 	state atomic.Uint64
 	begun atomic.Uint64 // calls
 	extra atomic.Int64  // work of the calls in flight beyond one for each
 	hint  atomic.Bool
+	away  atomic.Bool
 
+	load            Load
 	traits          atomic.Pointer[Traits]
 	failed, ignored atomic.Uint64 // calls
 }
@@ -163,6 +164,12 @@ func (e *Endpoint) Hint(room bool) {
 		e.hint.Store(room)
 	}
 }
+
+// Away notes whether e was passed over because it is not to be asked, and reports whether it was before.
+func (e *Endpoint) Away(away bool) (before bool) { return e.away.Swap(away) }
+
+// IsAway reports whether e was passed over, and not asked again since.
+func (e *Endpoint) IsAway() bool { return e.away.Load() }
 
 // Hinted reports whether e seems to have room.
 func (e *Endpoint) Hinted() bool { return e.hint.Load() }
