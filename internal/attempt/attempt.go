@@ -8,7 +8,6 @@ package attempt
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -17,9 +16,15 @@ import (
 // It is safe for concurrent use.
 type Set struct {
 	mu    sync.Mutex
-	first any // most requests are tried once, and need no slice
-	more  []any
+	first any          // most requests are tried once, and need no more
+	more  *more        // the others
 	n     atomic.Int32 // how many they are, for reading without mu
+}
+
+// A more is an endpoint, and those that came after it. A Set is part of what each call allocates, so it has no room for a slice.
+type more struct {
+	endpoint any
+	next     *more
 }
 
 // Add records that the request was given to endpoint.
@@ -29,7 +34,11 @@ func (s *Set) Add(endpoint any) {
 	if s.first == nil {
 		s.first = endpoint
 	} else {
-		s.more = append(s.more, endpoint)
+		end := &s.more
+		for *end != nil {
+			end = &(*end).next
+		}
+		*end = &more{endpoint: endpoint}
 	}
 	s.n.Add(1)
 }
@@ -41,7 +50,15 @@ func (s *Set) Has(endpoint any) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.first == endpoint || slices.Contains(s.more, endpoint)
+	if s.first == endpoint {
+		return true
+	}
+	for m := s.more; m != nil; m = m.next {
+		if m.endpoint == endpoint {
+			return true
+		}
+	}
+	return false
 }
 
 // AppendTo appends to all the endpoints that the request was given to, in that order.
@@ -54,7 +71,11 @@ func (s *Set) AppendTo(all []any) []any {
 	if s.first == nil {
 		return all
 	}
-	return append(append(all, s.first), s.more...)
+	all = append(all, s.first)
+	for m := s.more; m != nil; m = m.next {
+		all = append(all, m.endpoint)
+	}
+	return all
 }
 
 // Len returns how many times the request was given to an endpoint.
