@@ -12,13 +12,13 @@ import (
 	"github.com/belfry-go/belfry/load"
 )
 
-// balanced returns a balancer over n endpoints, of which those below ready have been ready once and the others never are.
+// balanced returns a balancer over n endpoints, of which those below ready have been ready once and the others, which never are, dialled.
 func balanced(tb testing.TB, n, ready int, cfg balance.Config, inner service) *balance.Balancer[int, int] {
 	tb.Helper()
 	var seen sync.WaitGroup
-	seen.Add(ready)
+	seen.Add(ready + n)
 	cfg.OnEvent = func(e balance.Event) {
-		if e.Kind == balance.EndpointReady {
+		if e.Kind == balance.EndpointReady || e.Kind == balance.EndpointDialled {
 			seen.Done()
 		}
 	}
