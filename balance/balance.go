@@ -92,26 +92,19 @@ type Balancer[Req, Res any] struct {
 	// Whenever it is free: if callers wait, every endpoint in ready has a driver, which hands over what it
 	// is granted. A caller joins the line before the drivers are started, so it misses nothing.
 	mu      sync.Mutex
-	waiters queue.Queue[grant]
+	waiters queue.Queue[*grant]
 	members map[string]*endpoint[Req, Res] // the newest of each key
 	listed  []*endpoint[Req, Res]          // all that are not over, in order of appearance
 	graded  bool                           // endpoints have had weights, priorities or zones that matter
 	orphan  *endpoint[Req, Res]            // the source has taken it, and it stays because it was the last
 	usable  int                            // members and predecessors that are not closed
 	resting int                            // those of ready without a driver
-	empty   chan struct{}                  // closed while usable is 0
-	emptied time.Time                      // when usable became 0
+	famine  famine                         // goes on while usable is 0
 	source  error                          // of discovery, nil after a change
 	ended   bool                           // the source is
 	closed  bool
 	shut    chan struct{}  // closed when Close is done
 	drivers sync.WaitGroup // added to under mu, unless closed
-}
-
-// A grant is what a waiter is handed.
-type grant struct {
-	permit belfry.Permit
-	err    error
 }
 
 // New returns a Balancer over the endpoints of source, which it reads in a goroutine of its own until [Balancer.Close].
@@ -143,15 +136,12 @@ func New[Req, Res any](
 		began:   time.Now(),
 		guard:   eject.New(cfg.Eject),
 		members: map[string]*endpoint[Req, Res]{},
-		empty:   make(chan struct{}),
 		shut:    make(chan struct{}),
 	}
 	b.timed = b.fleet.Timed()
 	b.ring = newRing(cfg.Decisions, b.began)
 	b.chooser, _ = b.fleet.(load.Chooser)
 	b.ready.Store(&set[Req, Res]{})
-	b.emptied = b.began
-	close(b.empty)
 	go b.discover(source)
 	return b, nil
 }
