@@ -10,10 +10,13 @@ import (
 // Acquire fails with comes back as a refusal (it matches [ErrRejected]); an error of a request that was sent does
 // not. Do adds no allocation of its own.
 func Do[Req, Res any](ctx context.Context, svc Service[Req, Res], req Req) (Res, error) {
-	permit, err := acquireAlive(ctx, ctx, svc)
+	var none Res
+	if err := ctx.Err(); err != nil {
+		return none, doneBefore(err)
+	}
+	permit, err := svc.Acquire(ctx)
 	if err != nil {
-		var none Res
-		return none, err
+		return none, Refuse("acquire", err)
 	}
 	return svc.Call(ctx, Promptly(svc, permit), req)
 }
@@ -28,16 +31,21 @@ func TryDo[Req, Res any](ctx context.Context, svc Service[Req, Res], req Req) (R
 	return svc.Call(ctx, Promptly(svc, permit), req)
 }
 
-// acquireAlive acquires under wait unless ctx, which the call is to have, is done already.
+// acquireAlive acquires under wait unless ctx, which the call is to have, is done already. Do has the same in its own lines, which saves a call.
 func acquireAlive[Req, Res any](ctx, wait context.Context, svc Service[Req, Res]) (Permit, error) {
 	if err := ctx.Err(); err != nil {
-		return Permit{}, &Rejection{Layer: "do", Reason: "context done before the call", Err: err}
+		return Permit{}, doneBefore(err)
 	}
 	permit, err := svc.Acquire(wait)
 	if err != nil {
 		return Permit{}, Refuse("acquire", err)
 	}
 	return permit, nil
+}
+
+// doneBefore is the refusal of a call whose context is done already.
+func doneBefore(err error) error {
+	return &Rejection{Layer: "do", Reason: "context done before the call", Err: err}
 }
 
 // AcquireLate is how a late layer reserves inner while it is in a Call, for the call that ctx belongs to: not at all

@@ -158,11 +158,16 @@ var (
 func (b *Balancer[Req, Res]) Acquire(ctx context.Context) (belfry.Permit, error) {
 	var pause time.Duration
 	if b.waiting.Load() == 0 {
-		permit, again, ok := b.choose(ctx)
+		var permit belfry.Permit
+		ok := false
+		if b.ring == nil {
+			permit, pause, ok = b.choose(nil, ctx, attempt.From(ctx))
+		} else {
+			permit, pause, ok = b.decide(ctx)
+		}
 		if ok {
 			return permit, nil
 		}
-		pause = again
 	}
 	// What follows asks the context before it takes a lock.
 	if err := ctx.Err(); err != nil {
@@ -202,9 +207,16 @@ func (b *Balancer[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 		b.probe()
 	}
 	res, err := ep.svc.Call(ctx, inner, req)
-	out := b.sem.Judge(res, err)
+	var out belfry.Outcome
+	if err != nil || b.sem.Classify != nil {
+		out = b.sem.Judge(res, err)
+	}
 	returned = true
-	b.answered(ep, mark, out.Kind, err)
+	if out.Kind == belfry.Success {
+		ep.load.End(b.now(), mark, load.Success)
+	} else {
+		b.answered(ep, mark, out.Kind, err)
+	}
 	if decision != 0 {
 		b.ring.end(decision, endingOf(out.Kind))
 	}

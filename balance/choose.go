@@ -13,20 +13,11 @@ import (
 // noWait is the context under which endpoints are asked. It keeps nothing of the caller's.
 var noWait = belfry.NoWait(context.Background())
 
-// choose asks endpoints for a permit, the better of two first. If all refuse it reports how long to wait before another try, as
-// far as they say.
-func (b *Balancer[Req, Res]) choose(ctx context.Context) (permit belfry.Permit, again time.Duration, ok bool) {
-	if b.ring != nil {
-		return b.decide(ctx)
-	}
-	return b.chooseAnd(nil, ctx, attempt.From(ctx))
-}
-
 // decide is choose, and keeps what it finds.
 func (b *Balancer[Req, Res]) decide(ctx context.Context) (permit belfry.Permit, again time.Duration, ok bool) {
 	tried := attempt.From(ctx)
 	d := draft{now: b.now(), attempt: int32(1 + tried.Len())}
-	permit, again, ok = b.chooseAnd(&d, ctx, tried)
+	permit, again, ok = b.choose(&d, ctx, tried)
 	if ok {
 		ep, _ := open[Req, Res](permit)
 		b.ring.add(&d, &ep.decided)
@@ -34,8 +25,9 @@ func (b *Balancer[Req, Res]) decide(ctx context.Context) (permit belfry.Permit, 
 	return permit, again, ok
 }
 
-// chooseAnd is choose, and writes what it looks at into d, unless that is nil.
-func (b *Balancer[Req, Res]) chooseAnd(d *draft, ctx context.Context, tried *attempt.Set) (permit belfry.Permit, again time.Duration, ok bool) {
+// choose asks endpoints for a permit, the better of two first, and writes what it looks at into d, unless that is nil. If all refuse it reports how
+// long to wait before another try, as far as they say.
+func (b *Balancer[Req, Res]) choose(d *draft, ctx context.Context, tried *attempt.Set) (permit belfry.Permit, again time.Duration, ok bool) {
 	s, ask := b.ready.Load(), noWait
 	if tried.Len() == 0 {
 		tried = nil
@@ -81,7 +73,8 @@ func (b *Balancer[Req, Res]) better(now int64, s *set[Req, Res], tried *attempt.
 		return pick.Better(now, b.random, s.picks, tried)
 	}
 	first, second = pick.Two(b.random, len(s.eps))
-	if s.eps[first].cost(now) <= s.eps[second].cost(now) {
+	a, c := s.eps[first], s.eps[second]
+	if a.load.Cost(now, a.Work()) <= c.load.Cost(now, c.Work()) {
 		return first, second
 	}
 	return second, first

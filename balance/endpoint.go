@@ -47,9 +47,6 @@ type endpoint[Req, Res any] struct {
 	old    *endpoint[Req, Res] // serves until this one is ready
 }
 
-// cost is [pick.Endpoint.Cost].
-func (ep *endpoint[Req, Res]) cost(now int64) float64 { return ep.load.Cost(now, ep.Work()) }
-
 // A phase is where an endpoint is in its life.
 type phase uint8
 
@@ -122,7 +119,9 @@ func (b *Balancer[Req, Res]) over(ep *endpoint[Req, Res], kind belfry.Kind, extr
 	if extra != 0 {
 		ep.Burden(-extra)
 	}
-	b.freed(ep)
+	if !ep.Hinted() || b.waiting.Load() > 0 {
+		b.freed(ep)
+	}
 	last := false
 	switch kind {
 	case belfry.Success:
