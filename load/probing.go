@@ -181,7 +181,7 @@ func (e *probing) Report(now int64, r Report) {
 	e.reported.Report(now, r)
 	e.mu.Lock()
 	e.latency = micros(r.Latency)
-	e.fleet.fresh.Store(int64(1 / e.fleet.trustFor(e.past.norms.typical, e.fleet.usual.read())))
+	e.fleet.fresh.Store(int64(1 / e.fleet.trustFor(e.next.typical, e.fleet.usual.read())))
 	e.mu.Unlock()
 	e.fleet.pool.add(e, now, r.InFlight)
 }
@@ -224,7 +224,7 @@ func (e *probing) stand(now int64, hot float64) standing {
 	attempts := e.attempts(now)
 	line := e.othersAt(now) + float64(e.present.all())
 	s.inFlight = (line+1)*attempts - 1
-	s.latency = max(e.past.base(now, e.expected.fleet.decay), e.evidence(now)) * (line + 1) * attempts
+	s.latency = e.believe(now, e.next.baseAt(now, e.expected.fleet.decay)) * (line + 1) * attempts
 	if !e.past.known() && e.latency > 0 {
 		s.latency = e.latency * attempts
 	}

@@ -84,7 +84,7 @@ func (e *reported) Report(now int64, r Report) {
 func (e *reported) Cost(now int64, held int) float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.cost(now, held, e.othersAt(now), e.past.base(now, e.expected.fleet.decay))
+	return e.cost(now, held, e.othersAt(now), e.next.baseAt(now, e.expected.fleet.decay))
 }
 
 // othersAt is how many requests of others are likely in flight there. mu is held.
@@ -93,7 +93,7 @@ func (e *reported) othersAt(now int64) float64 {
 	if !e.known {
 		return usual
 	}
-	return usual + (e.others-usual)*e.fleet.trustFor(e.past.norms.typical, usual).fade(e.said, now)
+	return usual + (e.others-usual)*e.fleet.trustFor(e.next.typical, usual).fade(e.said, now)
 }
 
 // trustFor is how fast a report fades where answers take typical, and others usually have so many requests.

@@ -60,9 +60,10 @@ func (s *survey) join(e *expected, now int64) {
 	if !s.joined {
 		s.joined, s.began = true, now
 	}
-	e.past.norms = s.norms
+	e.learn(s.norms)
 	if s.norms.real {
 		e.slow.begin(now)
+		e.note()
 	}
 	s.enter(e)
 }

@@ -20,7 +20,8 @@ func TestSurveyInSteps(t *testing.T) {
 		t.Errorf("got %d looks, want %d", looks, want)
 	}
 	for i, e := range all {
-		if e.past.norms == before || e.past.norms != f.survey.norms {
+		told := norms{typical: e.next.typical, noise: e.past.noise, spread: e.past.spread, swing: e.swing, real: e.real}
+		if told == before || told != f.survey.norms {
 			t.Fatalf("endpoint %d was not told what is usual", i)
 		}
 	}
