@@ -37,7 +37,7 @@ const (
 	Failing    Condition = "failing"     // asked when it has room; most of the latest attempts failed
 	Dialling   Condition = "dialling"    // no service yet
 	BackingOff Condition = "backing off" // not asked for a while
-	Unhealthy  Condition = "unhealthy"   // not asked, because its probes fail
+	Unhealthy  Condition = "unhealthy"   // its probes fail, so it is not asked, unless too many are left alone
 	Tripped    Condition = "tripped"     // not asked, because its breaker is not closed
 	Ejected    Condition = "ejected"     // not asked, because it does worse than its peers, or has asked for it
 	Closed     Condition = "closed"

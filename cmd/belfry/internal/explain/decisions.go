@@ -13,6 +13,7 @@ type record struct {
 	over             time.Duration // from the first to the last
 	drawn, chosen    int
 	refused, outbid  int
+	keyed            int // of all
 	finished, failed int
 	dearer           []float64            // how many times what the chosen one cost it did
 	took             map[string][]float64 // of each endpoint's successes, in ms
@@ -26,6 +27,9 @@ func recordOf(d admin.Decisions, key string) record {
 	for _, one := range d.Decisions {
 		if one.Ended == "success" && one.Took != nil {
 			r.took[one.Chosen] = append(r.took[one.Chosen], *one.Took)
+		}
+		if one.By == "key" {
+			r.keyed++
 		}
 		if one.Chosen == key {
 			r.chose(one)

@@ -35,7 +35,11 @@ func TestReasonsInWords(t *testing.T) {
 		"closed":  {func(_ *admin.Snapshot, e *admin.Endpoint) { e.Condition = admin.Closed }, "It is closed for good."},
 		"unhealthy": {func(_ *admin.Snapshot, e *admin.Endpoint) {
 			e.Condition, e.Health = admin.Unhealthy, &admin.Health{Since: now.Add(-42 * time.Second), LastError: "503 Service Unavailable"}
+			e.Ejected = []string{"health"}
 		}, "It is unhealthy: its probes fail, for 42 s now, and it is not asked until they succeed: 503 Service Unavailable."},
+		"unhealthy, and one too many": {func(_ *admin.Snapshot, e *admin.Endpoint) {
+			e.Condition, e.Health = admin.Unhealthy, &admin.Health{Since: now.Add(-42 * time.Second)}
+		}, "It is unhealthy: its probes fail, for 42 s now, and it is asked all the same, for as many endpoints as may be are left alone already."},
 		"healthy": {func(_ *admin.Snapshot, e *admin.Endpoint) { e.Health = &admin.Health{Healthy: true} }, "Nothing keeps it from its share."},
 		"tripped": {func(_ *admin.Snapshot, e *admin.Endpoint) {
 			e.Condition = admin.Tripped
@@ -162,6 +166,36 @@ func TestWhatDecisionsSay(t *testing.T) {
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("%q is missing in\n%s", want, got)
+		}
+	}
+}
+
+// Of a hundred requests a gets so many; the others go to b. Four in ten have no key, or six.
+func TestKeysThatAreElsewhere(t *testing.T) {
+	const why = "Few requests have a key that is its own: 60 % of the latest decisions were for requests that go where their key belongs."
+	for _, c := range []struct {
+		got, all, keyless int
+		want              string
+	}{
+		{3, 100, 4, why},
+		{20, 100, 4, "Nothing keeps it from its share."},
+		{3, 100, 6, "Nothing keeps it from its share."},
+		{3, 30, 4, "Nothing keeps it from its share."},
+	} {
+		d := admin.Decisions{Kept: true}
+		for i := range c.all {
+			one := admin.Decision{At: now, By: "key", Chosen: "http://b:80", Ended: "in flight"}
+			if i%10 < c.keyless {
+				one.By = "draw"
+			}
+			if i < c.got {
+				one.Chosen = "http://a:80"
+			}
+			d.Decisions = append(d.Decisions, one)
+		}
+		s := fleet(nil)
+		if got := strings.Join(Endpoint(s, d, s.Endpoints[0]).Reasons, "\n"); got != c.want {
+			t.Errorf("%+v: got %s", c, got)
 		}
 	}
 }

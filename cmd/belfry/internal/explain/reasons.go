@@ -25,7 +25,11 @@ func (v *view) unhealthy() string {
 	if h == nil || h.Healthy {
 		return ""
 	}
-	return fmt.Sprintf("It is unhealthy: its probes fail, for %s now, and it is not asked until they succeed%s", v.since(h.Since), because(h.LastError))
+	what := "it is not asked until they succeed"
+	if v.e.Condition == admin.Unhealthy && !slices.Contains(v.e.Ejected, "health") {
+		what = "it is asked all the same, for as many endpoints as may be are left alone already"
+	}
+	return fmt.Sprintf("It is unhealthy: its probes fail, for %s now, and %s%s", v.since(h.Since), what, because(h.LastError))
 }
 
 func (v *view) tripped() string {
@@ -114,6 +118,7 @@ const (
 	slowToBegin  = 1.05
 	perEndpoint  = 10
 	muchInFlight = 2
+	mostly       = 0.5
 )
 
 func (v *view) failing() string {
@@ -194,6 +199,16 @@ func (v *view) fresh() string {
 		return fmt.Sprintf("It is in its slow start, because it is new or has come back: for now that makes it cost %s times as much.", times(*s))
 	}
 	return ""
+}
+
+// keyed is about requests whose key says where they go.
+func (v *view) keyed() string {
+	r := v.record
+	by, got := float64(r.keyed)/float64(max(r.all, 1)), float64(r.chosen)/float64(max(r.all, 1))
+	if r.all < perEndpoint*(len(v.others)+1) || by < mostly || got > mostly*float64(v.e.Weight)/float64(max(v.weight, 1)) {
+		return ""
+	}
+	return fmt.Sprintf("Few requests have a key that is its own: %s of the latest decisions were for requests that go where their key belongs.", percent(by))
 }
 
 func (v *view) light() string {
