@@ -8,52 +8,65 @@ package attempt
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"sync/atomic"
 )
 
 // A Set holds the endpoints that a request was given to, by identity (a pointer, not nil). The zero Set is empty.
 // It is safe for concurrent use.
+//
+// Each call of a layer that tries again allocates one, and each adds one endpoint to it; so it is small, and has no lock. Who moves state
+// from empty to filling writes first, and makes it full; nobody else reads first before that. All others go to more.
 type Set struct {
-	mu    sync.Mutex
-	first any          // most requests are tried once, and need no more
-	more  *more        // the others
-	n     atomic.Int32 // how many they are, for reading without mu
+	first any
+	more  atomic.Pointer[more] // the latest
+	state atomic.Int32
+
+	final atomic.Bool // of the Context that the Set is part of: here is room for it
 }
 
-// A more is an endpoint, and those that came after it. A Set is part of what each call allocates, so it has no room for a slice.
+// The states of a Set.
+const (
+	empty int32 = iota
+	filling
+	full
+)
+
+// A more is an endpoint after the first.
 type more struct {
 	endpoint any
-	next     *more
+	before   *more
+	n        int // how many they are
 }
 
 // Add records that the request was given to endpoint.
 func (s *Set) Add(endpoint any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.first == nil {
+	if s.state.CompareAndSwap(empty, filling) {
 		s.first = endpoint
-	} else {
-		end := &s.more
-		for *end != nil {
-			end = &(*end).next
-		}
-		*end = &more{endpoint: endpoint}
+		s.state.Store(full)
+		return
 	}
-	s.n.Add(1)
+	m := &more{endpoint: endpoint}
+	for {
+		m.before, m.n = s.more.Load(), 1
+		if m.before != nil {
+			m.n += m.before.n
+		}
+		if s.more.CompareAndSwap(m.before, m) {
+			return
+		}
+	}
 }
 
 // Has reports whether the request was given to endpoint before.
 func (s *Set) Has(endpoint any) bool {
-	if s.Len() == 0 {
+	if s == nil || s.state.Load() == empty {
 		return false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.first == endpoint {
+	if s.state.Load() == full && s.first == endpoint {
 		return true
 	}
-	for m := s.more; m != nil; m = m.next {
+	for m := s.more.Load(); m != nil; m = m.before {
 		if m.endpoint == endpoint {
 			return true
 		}
@@ -66,24 +79,29 @@ func (s *Set) AppendTo(all []any) []any {
 	if s == nil {
 		return all
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.first == nil {
-		return all
+	if s.state.Load() == full {
+		all = append(all, s.first)
 	}
-	all = append(all, s.first)
-	for m := s.more; m != nil; m = m.next {
+	n := len(all)
+	for m := s.more.Load(); m != nil; m = m.before {
 		all = append(all, m.endpoint)
 	}
+	slices.Reverse(all[n:])
 	return all
 }
 
 // Len returns how many times the request was given to an endpoint.
-func (s *Set) Len() int {
-	if s == nil {
+func (s *Set) Len() (n int) {
+	if s == nil || s.state.Load() == empty {
 		return 0
 	}
-	return int(s.n.Load())
+	if s.state.Load() == full {
+		n = 1
+	}
+	if m := s.more.Load(); m != nil {
+		n += m.n
+	}
+	return n
 }
 
 type (
@@ -96,8 +114,6 @@ type (
 type Context struct {
 	context.Context
 	Set Set
-
-	final atomic.Bool
 }
 
 // Value answers for the set and asks the parent for all else.
@@ -112,10 +128,10 @@ func (c *Context) Value(key any) any {
 }
 
 // Begin forgets what an earlier attempt said about its answer.
-func (c *Context) Begin() { c.final.Store(false) }
+func (c *Context) Begin() { c.Set.final.Store(false) }
 
 // Final reports whether [Finalize] was called for the attempt that is being made, or for one inside it.
-func (c *Context) Final() bool { return c.final.Load() }
+func (c *Context) Final() bool { return c.Set.final.Load() }
 
 // Finalize asks every layer that ctx is an attempt of not to try again after the answer to this one. It is for
 // answers that cannot say so themselves.
@@ -125,7 +141,7 @@ func Finalize(ctx context.Context) {
 		if !ok {
 			return
 		}
-		c.final.Store(true)
+		c.Set.final.Store(true)
 		ctx = c.Context
 	}
 }

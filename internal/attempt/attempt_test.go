@@ -3,6 +3,7 @@ package attempt_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -21,9 +22,10 @@ func TestSet(t *testing.T) {
 			t.Errorf("after Add %d: not there", i)
 		}
 	}
+	all := s.AppendTo([]any{0})
 	for i, e := range endpoints {
-		if !s.Has(e) {
-			t.Errorf("%d was lost", i)
+		if !s.Has(e) || all[1+i] != e {
+			t.Errorf("%d was lost, or is out of order", i)
 		}
 	}
 	var none *attempt.Set
@@ -39,7 +41,7 @@ func TestSetConcurrent(t *testing.T) {
 		wg.Go(func() {
 			e := new(int)
 			s.Add(e)
-			if !s.Has(e) {
+			if !s.Has(e) || !slices.Contains(s.AppendTo(nil), any(e)) {
 				t.Error("lost")
 			}
 		})
