@@ -74,7 +74,8 @@ func (b *Balancer[Req, Res]) better(now int64, s *set[Req, Res], tried *attempt.
 	}
 	first, second = pick.Two(b.random, len(s.eps))
 	a, c := s.eps[first], s.eps[second]
-	if a.load.Cost(now, a.Work()) <= c.load.Cost(now, c.Work()) {
+	atA, atC := a.Work(), c.Work() // first, so that the processor fetches both at a time
+	if a.load.Cost(now, atA) <= c.load.Cost(now, atC) {
 		return first, second
 	}
 	return second, first
