@@ -190,7 +190,8 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 		return r.do(ctx, req)
 	}
 	attempts := &attempt.Context{Context: ctx}
-	res, out, err := s.send(attempts, permit, req)
+	res, err := s.inner.Call(attempts, permit, req)
+	out := s.judge(res, err)
 	if out.Kind == belfry.Success { // as most calls end: then there is nothing to decide, nor to remember
 		s.standard.budget.Deposit()
 		return res, err

@@ -9,18 +9,25 @@ import (
 	"github.com/belfry-go/belfry/internal/attempt"
 )
 
-// send makes an attempt, and says how it ended. If that panics, nothing is left of it.
-func (s *Service[Req, Res]) send(ctx *attempt.Context, permit belfry.Permit, req Req) (res Res, out belfry.Outcome, err error) {
-	res, err = s.inner.Call(ctx, permit, req)
+// judge says how an attempt ended.
+func (s *Service[Req, Res]) judge(res Res, err error) belfry.Outcome {
+	if err == nil && s.sem.Classify == nil { // as most attempts end
+		return belfry.Outcome{}
+	}
+	return s.classify(res, err)
+}
+
+// classify asks the Semantics. If that panics, nothing is left of the attempt.
+func (s *Service[Req, Res]) classify(res Res, err error) belfry.Outcome {
 	judged := false
 	defer func() {
 		if !judged {
 			s.sem.Drop(res, err)
 		}
 	}()
-	out = s.sem.Judge(res, err)
+	out := s.sem.Judge(res, err)
 	judged = true
-	return res, out, err
+	return out
 }
 
 // A run is one request on its way, from when there is something to decide. A response may keep the context of its
@@ -72,7 +79,8 @@ func (r *run[Req, Res]) send(req Req) {
 	}
 	r.ctx.Begin()
 	r.reserved = false
-	r.ended(r.s.send(r.ctx, r.permit, req))
+	res, err := r.s.inner.Call(r.ctx, r.permit, req)
+	r.ended(res, r.s.judge(res, err), err)
 }
 
 // ended takes note of how an attempt that was made ended.
