@@ -195,6 +195,10 @@ func (e *expected) report(t *tally, now int64, d decay) report {
 	}
 	r := report{starts: int(e.starts), idle: now - e.last, trying: e.trial.due}
 	e.starts = 0
+	if e.answered && e.slow.over(now, e.fleet.slowStart) {
+		e.slow.on = false
+		e.note()
+	}
 	typical := e.next.typical
 	r.due = e.answered && e.present.n == 0 && float64(r.idle) > e.trial.after(typical) &&
 		e.next.level(now, d)*e.attempts(now) > dear*typical

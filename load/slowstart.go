@@ -18,3 +18,8 @@ func (s *slowStart) factor(now int64, length float64) float64 {
 	age := float64(now-s.from) / length
 	return 1 / sq(min(max(age, slowest), 1))
 }
+
+// over reports whether that is no more, and never will be.
+func (s *slowStart) over(now int64, length float64) bool {
+	return s.on && float64(now-s.from) >= length
+}

@@ -82,3 +82,24 @@ func TestCacheLines(t *testing.T) {
 		t.Errorf("what choosing reads ends at %d, want %d at most", end, line)
 	}
 }
+
+// Who joined late is like any other when its slow start is over.
+func TestSlowStartIsForgotten(t *testing.T) {
+	f := Expected{}.fleet()
+	serve := func(e Endpoint, from, to int64) {
+		for now := from; now < to; now += 10_000 {
+			e.End(now+1000, e.Start(now), Success)
+		}
+	}
+	serve(f.Join("", 0), 0, second)
+	late := f.Join("", second).(*expected)
+	if serve(late, second, 10*second); !late.present.unusual || late.SlowStart(10*second) <= 1 {
+		t.Error("after 9 s of 10 the slow start is over")
+	}
+	if serve(late, 10*second, 12*second); late.present.unusual || late.SlowStart(12*second) != 1 {
+		t.Error("after 11 s of 10 the slow start goes on")
+	}
+	if late.Back(12 * second); late.SlowStart(12*second) <= 1 {
+		t.Error("it does not begin again")
+	}
+}
