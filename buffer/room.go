@@ -20,8 +20,7 @@ type room struct {
 	// busy is turn || closed != nil, for reading without mu.
 	busy atomic.Bool
 
-	_ [cacheLine]byte // what follows is written by every call
-
+	// What is above every call reads, here and in its Service; what follows it writes.
 	free    places.Count // seats; closed exactly while somebody waits for one, and for ever with the room, whenever mu is free
 	counted [outcomes]atomic.Uint64
 
@@ -41,9 +40,6 @@ type room struct {
 	codel  codel
 	closed *belfry.Rejection // a pointer is handed at less memory than an error
 }
-
-// cacheLine keeps what is mostly read from what is written beside it.
-const cacheLine = 64
 
 // An outcome is what becomes of a caller.
 type outcome uint8

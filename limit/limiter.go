@@ -38,9 +38,7 @@ type Config struct {
 // A Limiter is a number of places for calls. It may be shared by services of different types, and its size changed while
 // they run. It is safe for concurrent use; its zero value has no places.
 type Limiter struct {
-	cfg Config
-	_   [cacheLine]byte // what follows is written by every call
-
+	cfg     Config        // beside what who reads it has just written
 	places  places.Count  // closed exactly while somebody waits, whenever mu is free
 	started atomic.Uint64 // calls that have begun
 
@@ -49,9 +47,6 @@ type Limiter struct {
 	waiting             queue.Queue[struct{}]
 	rejected, cancelled uint64
 }
-
-// cacheLine keeps what only is read from what is written beside it.
-const cacheLine = 64
 
 // NewLimiter returns a Limiter with n places, and at most one Config. No place means that nobody is admitted, until a
 // Resize. It panics with the error of [ValidateConcurrency] if there is one.
