@@ -89,7 +89,7 @@ func ExampleBalancer_Stats() {
 	// Output: a:8080 reserved 1 in flight 0 cost 1
 }
 
-// Two in a hundred calls go to the new version. When the old one is lost, the new one and the other region do its work.
+// Two in a hundred calls go to the new version, and none to the other region as long as these two are ready.
 func ExampleNew_weights() {
 	source, err := discover.Parse(context.Background(), []string{
 		"old:8080 weight=98 zone=eu-1",

@@ -1,7 +1,6 @@
 package belfryhttp
 
 import (
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -124,21 +123,4 @@ func TestOutliersAreLeftAlone(t *testing.T) {
 	if err := (Config{Outlier: &outlier.Config{Gap: 2}}).Validate(); err == nil {
 		t.Error("a gap of 2 is accepted")
 	}
-}
-
-// A tenth of the endpoints at most is out because it fails, whatever finds that.
-func ExampleBalance_guardRail() {
-	b, err := Balance(discover.List("http://a:8080", "http://b:8080", "http://c:8080"), balance.Config{
-		Eject: eject.Config{MaxShare: 0.34}, // one of three
-	}, Config{
-		Breaker: &breaker.Config{},             // those that fail five times in a row
-		Outlier: &outlier.Config{Latency: 3.0}, // those that fail more than others, or take three times as long
-	})
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer b.Close()
-	fmt.Println(b.Stats().Guard.Out)
-	// Output: 0
 }
