@@ -131,6 +131,6 @@ func TestTheRecordingIsAsPublished(t *testing.T) {
 // TestQuickBoundsAreHeld checks some; the others take too long for a test that is run often.
 func TestQuickBoundsAreHeld(t *testing.T) {
 	hold(t, func(b Bound) bool {
-		return b.Scenario == "streams" || b.Scenario == "warm" || b.Scenario == "vip" || b.Scenario == "hang" || b.Scenario == "one-stuck" && strings.Contains(b.Figure, "-at-20.")
+		return b.Scenario == "streams" || b.Scenario == "warm" || b.Scenario == "vip" || b.Scenario == "priorities" || b.Scenario == "hang" || b.Scenario == "one-stuck" && strings.Contains(b.Figure, "-at-20.")
 	})
 }

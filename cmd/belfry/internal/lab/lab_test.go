@@ -277,7 +277,7 @@ const tables = "../../../../docs/balancing.md"
 
 // TestTheCommittedTableIsCurrent compares rows of the quickest scenarios, digit by digit.
 func TestTheCommittedTableIsCurrent(t *testing.T) {
-	current(t, "hang", "streams", "demo", "warm", "vip")
+	current(t, "hang", "streams", "demo", "warm", "vip", "priorities")
 }
 
 // current fails if the default's rows in the committed tables, or all of a scenario with policies of its own, are not what the scenarios give now.

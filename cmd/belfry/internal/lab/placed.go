@@ -12,7 +12,7 @@ import (
 
 // placedScenarios are about where servers are and what they are for. Their policies are their own.
 func placedScenarios() []Scenario {
-	return []Scenario{weights(), lostZone(), zoneRetries(), sizes(), keys()}
+	return []Scenario{weights(), lostZone(), priorities(), zoneRetries(), sizes(), keys()}
 }
 
 const (
@@ -20,6 +20,9 @@ const (
 	nearFirst  = "near-first"
 	noZones    = "no-zones"
 	nearOnly   = "near-only"
+	byPriority = "by-priority"
+	noneFirst  = "no-priorities"
+	firstOnly  = "first-only"
 	tryAnyone  = "any"
 	tryOthers  = "other-endpoints"
 	tryPlaces  = "other-places"
@@ -103,6 +106,52 @@ func lostZone() Scenario {
 				{"near_lost", part(all, ill, near)},
 				{"near_after", part(all, back, near)},
 				{"failed_after_1s", part(all, ill, bad)},
+				{"lost_mean", lat.Mean() / ms},
+				{"lost_p99", lat.At(0.99) / ms},
+			}}
+		}})
+	}
+	return s
+}
+
+// ranked is ten queues of priority 0 that take 100 ms at 55 % of what they can, of which the first so many refuse for a third of a minute, and ten
+// that stand by.
+func ranked(policy string, seed uint64, lost int) sim.Placed {
+	p := sim.Placed{Rate: 0.55 * 10 * oneZone, Horizon: 60 * second, Metric: sim.DefaultMetric(0), Seed: seed}
+	for i := range 2 * oneZone {
+		s := sim.Site{Traits: pick.Traits{Host: fmt.Sprint(i)}, Latency: sim.Exponential(unit), Queue: true}
+		if i < lost {
+			s.Refuses = []sim.Span{{From: zoneBreaks, Until: zoneHeals}}
+		}
+		if i >= oneZone && policy == byPriority {
+			s.Priority = 1
+		}
+		p.Sites = append(p.Sites, s)
+	}
+	if policy == firstOnly {
+		p.Sites = p.Sites[:oneZone]
+	}
+	return p
+}
+
+func priorities() Scenario {
+	s := Scenario{
+		Name: "priorities", Unit: "ms", Policies: []string{byPriority, noneFirst, firstOnly},
+		About: "ten queues at 55 % load and ten that stand by; two, five or all of the former refuse everything for the middle third of a minute",
+	}
+	for _, lost := range []int{2, 5, 10} {
+		s.Parts = append(s.Parts, Part{Name: fmt.Sprint(lost), run: func(p sim.Policy, seed uint64) Outcome {
+			all := ranked(p.Name, seed, lost).Run()
+			well := func(v sim.Visit) bool { return v.At < zoneBreaks }
+			ill := func(v sim.Visit) bool { return v.At >= zoneBreaks+second && v.At < zoneHeals }
+			back := func(v sim.Visit) bool { return v.At >= zoneHeals+10*second }
+			spare := func(v sim.Visit) bool { return v.Site >= oneZone }
+			lat := visited(all, ill)
+			return Outcome{Figures: []Figure{
+				{"spare_before", part(all, well, spare)},
+				{"spare_lost", part(all, ill, spare)},
+				{"spare_after", part(all, back, spare)},
+				{"failed_after_1s", part(all, ill, func(v sim.Visit) bool { return !v.Good })},
 				{"lost_mean", lat.Mean() / ms},
 				{"lost_p99", lat.At(0.99) / ms},
 			}}
