@@ -19,7 +19,7 @@
 //
 // Servers may say how busy they are, in answers to calls or to probes ([Reporter], [Prober]), and a metric may listen: [load.Reported] in the cost of an
 // endpoint; [load.Probing], which also says who is to be asked, by the endpoint that it prefers, which is asked for a permit before any are drawn.
-// Where endpoints differ in weight, zone or priority, it is the costs that count. A probe is a goroutine, and allocates.
+// Where endpoints differ in weight, zone or priority, or keys count (Config.ByKey), it is the costs that count. A probe is a goroutine, and allocates.
 //
 // A Balancer is ready when one of its endpoints is. While none is, callers wait, first come, first served, and every
 // endpoint that is not ready has one goroutine which waits for its room and hands it over to whoever is first. Config.MaxWait
@@ -30,8 +30,8 @@
 // Which endpoints were drawn for a call, what they cost, and how it went, is kept for the latest Config.Decisions: see [Balancer.Decisions].
 //
 // Endpoints that breakers, health checks and the like have ejected through the guard rail (package eject) are not asked. When
-// no other is left to hope for, they are asked all the same, in an order of their own; Stats count how often. So is an endpoint that a failed response asks to leave alone for a while,
-// by its retry-after.
+// no other is left to hope for, they are asked all the same, in an order of their own; Stats count how often. Nor is an endpoint asked, for a while, that a
+// failed response asks to leave alone, by its retry-after (Config.MaxRetryAfter).
 //
 // An endpoint that is removed and comes back within a minute (Config.Remember) is known: a DNS answer that comes and goes costs it no
 // history.
