@@ -15,14 +15,15 @@ func (p Permit) Stamped() (at int64, ok bool) { return p.stamp - 1, p.stamp > 0 
 // its Acquire returns the permit of the inner service as it is, its Call does nothing before that of the inner service which takes time, and
 // the inner service is one too ([IsPrompt]). A service without the method is none.
 type Prompter interface {
-	// Prompt says always the same.
-	Prompt() bool
+	// Prompt says always the same. as is the service that is asked: not the Prompter itself if a type has embedded it, whose
+	// Call may be another, and then the answer is no.
+	Prompt(as any) bool
 }
 
 // IsPrompt reports whether svc is a [Prompter] that says so.
 func IsPrompt[Req, Res any](svc Service[Req, Res]) bool {
 	p, ok := svc.(Prompter)
-	return ok && p.Prompt()
+	return ok && p.Prompt(svc)
 }
 
 // Promptly returns permit, which svc has just granted, for a Call of svc that comes next, in the same goroutine and with nothing in between. [Do] and

@@ -16,7 +16,7 @@ type stamper struct {
 
 func newStamper() *stamper { return &stamper{Service: belfry.Of(echo), prompt: true} }
 
-func (s *stamper) Prompt() bool { return s.prompt }
+func (s *stamper) Prompt(any) bool { return s.prompt }
 
 func (s *stamper) Acquire(context.Context) (belfry.Permit, error) {
 	return belfry.NewPermit(s).Stamp(7), nil

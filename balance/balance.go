@@ -238,8 +238,8 @@ func (b *Balancer[Req, Res]) Release(permit belfry.Permit) {
 	b.release(ep, inner)
 }
 
-// Prompt reports that a permit which is spent at once needs no second look at the clock.
-func (b *Balancer[Req, Res]) Prompt() bool { return true }
+// Prompt says of b itself that a permit which is spent at once needs no second look at the clock.
+func (b *Balancer[Req, Res]) Prompt(as any) bool { return as == any(b) }
 
 // Close removes all endpoints and refuses all callers, those who wait too, with [belfry.ErrClosed]. It waits for the
 // goroutines of the Balancer, which wait in dial and in the Acquire of endpoints under contexts that have ended, and closes the

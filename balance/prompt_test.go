@@ -47,6 +47,13 @@ func (l late) Call(ctx context.Context, permit belfry.Permit, req int) (int, err
 	return l.service.Call(ctx, permit, req)
 }
 
+// laterStill does so too, and has all methods of the Balancer.
+type laterStill struct{ *balancer }
+
+func (l laterStill) Call(ctx context.Context, permit belfry.Permit, req int) (int, error) {
+	return late{l.balancer}.Call(ctx, permit, req)
+}
+
 // A call whose permit was spent at once starts when its endpoint was chosen, which spares a look at the clock; any other when Call begins.
 func TestPrompt(t *testing.T) {
 	const took = 1000 // of slow
@@ -64,6 +71,7 @@ func TestPrompt(t *testing.T) {
 			}
 		}, took + 1e6},
 		{"under a layer that takes its time", func(ctx context.Context, b service) { _, _ = belfry.Do(ctx, late{b}, 1) }, took + 1e6},
+		{"in a type that takes its time", func(ctx context.Context, b service) { _, _ = belfry.Do(ctx, laterStill{b.(*balancer)}, 1) }, took + 1e6},
 	} {
 		bubble(t, c.name, func(t *testing.T) {
 			metric := &starts{}

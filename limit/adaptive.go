@@ -37,6 +37,9 @@ func AdaptiveLayer[Req, Res any](limiter *AdaptiveLimiter, sem ...belfry.Semanti
 
 var _ belfry.Service[int, int] = (*Adaptive[int, int])(nil)
 
+// Prompt reports whether the inner service is a [belfry.Prompter] that is.
+func (a *Adaptive[Req, Res]) Prompt(as any) bool { return a.prompt && as == any(a) }
+
 // Stats returns those of the AdaptiveLimiter, which other services may share.
 func (a *Adaptive[Req, Res]) Stats() AdaptiveStats { return a.limiter.Stats() }
 
@@ -61,6 +64,6 @@ func (m *measured[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req
 	return res, err
 }
 
-func (m *measured[Req, Res]) Prompt() bool { return belfry.IsPrompt(m.inner) }
+func (m *measured[Req, Res]) Prompt(any) bool { return belfry.IsPrompt(m.inner) }
 
 func (m *measured[Req, Res]) Release(permit belfry.Permit) { m.inner.Release(permit) }

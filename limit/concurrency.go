@@ -77,7 +77,7 @@ func (c *Concurrency[Req, Res]) Call(ctx context.Context, permit belfry.Permit, 
 }
 
 // Prompt reports whether the inner service is a [belfry.Prompter] that is.
-func (c *Concurrency[Req, Res]) Prompt() bool { return c.prompt }
+func (c *Concurrency[Req, Res]) Prompt(as any) bool { return c.prompt && as == any(c) }
 
 // Release gives the place back after the inner service has its permit back.
 func (c *Concurrency[Req, Res]) Release(permit belfry.Permit) {

@@ -62,7 +62,7 @@ func (r *Rate[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req Req
 }
 
 // Prompt reports whether the inner service is a [belfry.Prompter] that is.
-func (r *Rate[Req, Res]) Prompt() bool { return r.prompt }
+func (r *Rate[Req, Res]) Prompt(as any) bool { return r.prompt && as == any(r) }
 
 // Release gives the token back, up to a burst of them in the time that a burst takes to come, after the inner service has
 // its permit back.

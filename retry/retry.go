@@ -202,7 +202,7 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 }
 
 // Prompt reports whether the inner service is a [belfry.Prompter] that is; with a Policy, which is made first, it is not.
-func (s *Service[Req, Res]) Prompt() bool { return s.prompt }
+func (s *Service[Req, Res]) Prompt(as any) bool { return s.prompt && as == any(s) }
 
 // Release gives the room for the first attempt back.
 func (s *Service[Req, Res]) Release(permit belfry.Permit) { s.inner.Release(permit) }

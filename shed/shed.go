@@ -72,7 +72,7 @@ func (s *Service[Req, Res]) Call(ctx context.Context, permit belfry.Permit, req 
 }
 
 // Prompt reports whether the inner service is a [belfry.Prompter] that is.
-func (s *Service[Req, Res]) Prompt() bool { return s.prompt }
+func (s *Service[Req, Res]) Prompt(as any) bool { return s.prompt && as == any(s) }
 
 // Release gives the inner service its permit back.
 func (s *Service[Req, Res]) Release(permit belfry.Permit) { s.inner.Release(permit) }

@@ -20,7 +20,7 @@ type stamper struct {
 	stamped, left int
 }
 
-func (s *stamper) Prompt() bool { return true }
+func (s *stamper) Prompt(any) bool { return true }
 
 func (s *stamper) Acquire(context.Context) (belfry.Permit, error) {
 	return belfry.NewPermit(s).Stamp(0), nil

@@ -168,7 +168,7 @@ func (s *Service[Req, Res]) bounded(own *deadline, permit belfry.Permit, req Req
 }
 
 // Prompt reports whether the inner service is a [belfry.Prompter] that is, unless permits are timed.
-func (s *Service[Req, Res]) Prompt() bool { return s.prompt }
+func (s *Service[Req, Res]) Prompt(as any) bool { return s.prompt && as == any(s) }
 
 // Release gives the inner service its permit back.
 func (s *Service[Req, Res]) Release(permit belfry.Permit) {
