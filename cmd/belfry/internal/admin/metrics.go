@@ -80,6 +80,10 @@ var (
 	panicsTotal      = counter("panics_total", "Requests for which choosing met left-alone endpoints only, by the state of the one it took in the end.", "route", "state")
 	endpointEjected  = gauge("endpoint_ejected", "1 if the endpoint is left alone for the reason.", "route", "endpoint", "reason")
 
+	probesSent    = counter("load_probes_total", "How often servers were asked how busy they are.", "route")
+	probesFailed  = counter("load_probes_failed_total", "How often they gave no answer to that which can be believed.", "route")
+	probesRefused = counter("load_probes_refused_total", "How often they were not asked because too many were being asked.", "route")
+
 	endpointState    = gauge("endpoint_state", "1 for the state in which the endpoint is, 0 for the others.", "route", "endpoint", "state")
 	endpointHealthy  = gauge("endpoint_healthy", "1 if its probes succeed. Only where there are probes.", "route", "endpoint")
 	endpointChanges  = counter("endpoint_health_changes_total", "How often it became healthy or unhealthy. Only where there are probes.", "route", "endpoint")
@@ -92,13 +96,15 @@ var (
 	endpointLatency  = gauge("endpoint_latency_seconds", "How long a request is expected to take there.", "route", "endpoint")
 	endpointShare    = gauge("endpoint_share", "Its part of the attempts of the last 10 s, from 0 to 1.", "route", "endpoint")
 	endpointAttempts = counter("endpoint_attempts_total", "Attempts that have returned.", "route", "endpoint", "outcome")
+	endpointReports  = counter("endpoint_load_reports_total", "How often the endpoint said how busy it is, and whether that can be believed: valid or invalid.", "route", "endpoint", "outcome")
 
 	metrics = []metric{
 		buildInfo, draining, generation, configTime, configBad, requestsTotal, requestsInFlight, rejectionsTotal, ownAnswersTotal,
 		limitPlaces, limitInFlight, bufferSeats, bufferSeated, bufferQueued, bufferExpired, refusedTotal, timeoutsTotal, retriesTotal, retriesRefused,
 		budgetBalance, hedgesTotal, hedgesWon, hedgesRefused, waiting, discoveryFailed, ejectionsTotal, ejectionsRefused, endpointsEjected, endpointsMay, panicsTotal, endpointEjected,
+		probesSent, probesFailed, probesRefused,
 		endpointState, endpointHealthy, endpointChanges, endpointBreaker, endpointOpened, endpointBroken, endpointInFlight, endpointPlaces,
-		endpointCost, endpointLatency, endpointShare, endpointAttempts,
+		endpointCost, endpointLatency, endpointShare, endpointAttempts, endpointReports,
 	}
 )
 
@@ -170,6 +176,9 @@ func collectLayers(send sender, state proxy.State) {
 	send(waiting, float64(state.Waiting), route)
 	send(discoveryFailed, flag(state.Discovery != nil), route)
 	collectGuard(send, state)
+	send(probesSent, float64(state.Probes.Sent), route)
+	send(probesFailed, float64(state.Probes.Failed), route)
+	send(probesRefused, float64(state.Probes.Refused), route)
 }
 
 func collectGuard(send sender, state proxy.State) {
@@ -219,6 +228,8 @@ func (s *endpointSum) add(e proxy.EndpointState) {
 	s.Successes += other.Successes
 	s.Failures += other.Failures
 	s.Ignored += other.Ignored
+	s.Reports += other.Reports
+	s.BadReports += other.BadReports
 }
 
 func (s *endpointSum) collect(send sender, key string) {
@@ -249,6 +260,8 @@ func (s *endpointSum) collect(send sender, key string) {
 	send(endpointAttempts, float64(s.Successes), route, key, "success")
 	send(endpointAttempts, float64(s.Failures), route, key, "failure")
 	send(endpointAttempts, float64(s.Ignored), route, key, "ignored")
+	send(endpointReports, float64(s.Reports), route, key, "valid")
+	send(endpointReports, float64(s.BadReports), route, key, "invalid")
 }
 
 func flag(b bool) float64 {

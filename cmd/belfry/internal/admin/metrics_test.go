@@ -26,6 +26,8 @@ func TestMetricsHaveTheNumbersOfTheState(t *testing.T) {
 	p.change(func(s *proxy.State) {
 		s.Endpoints[0].Health = &proxy.HealthState{Changes: 4}
 		s.Endpoints[1].Breaker = &breaker.Stats{Refused: 77}
+		s.Endpoints[1].Reports, s.Endpoints[1].BadReports = 31, 2
+		s.Probes = balance.ProbeStats{Sent: 90, Failed: 8, Refused: 6}
 	})
 	text := ask(a, http.MethodGet, "/metrics").Body.String()
 	for _, want := range []string{
@@ -49,6 +51,11 @@ func TestMetricsHaveTheNumbersOfTheState(t *testing.T) {
 		`belfry_hedges_refused_total{reason="no_room",route="default"} 4`,
 		`belfry_hedges_refused_total{reason="request",route="default"} 2`,
 		`belfry_endpoint_breaker_refused_total{endpoint="http://10.0.0.1:8080",route="default"} 77`,
+		`belfry_endpoint_load_reports_total{endpoint="http://10.0.0.1:8080",outcome="valid",route="default"} 31`,
+		`belfry_endpoint_load_reports_total{endpoint="http://10.0.0.1:8080",outcome="invalid",route="default"} 2`,
+		`belfry_load_probes_total{route="default"} 90`,
+		`belfry_load_probes_failed_total{route="default"} 8`,
+		`belfry_load_probes_refused_total{route="default"} 6`,
 		`belfry_limit_in_flight{route="default"} 53`,
 		`belfry_buffer_queued{route="default"} 4`,
 		`belfry_endpoint_state{endpoint="http://10.0.0.2:8080",route="default",state="not ready"} 1`,
@@ -110,8 +117,8 @@ func TestAnEndpointThatIsThereTwiceIsOneSeries(t *testing.T) {
 	for _, oldFirst := range []bool{true, false} {
 		p.change(func(s *proxy.State) {
 			old, again := s.Endpoints[0], s.Endpoints[0]
-			old.State, old.InFlight, old.Successes = balance.Draining, 3, 100
-			again.State, again.InFlight, again.Successes = balance.Ready, 4, 20
+			old.State, old.InFlight, old.Successes, old.Reports = balance.Draining, 3, 100, 5
+			again.State, again.InFlight, again.Successes, again.Reports = balance.Ready, 4, 20, 2
 			s.Endpoints = []proxy.EndpointState{old, again}
 			if !oldFirst {
 				s.Endpoints = []proxy.EndpointState{again, old}
@@ -122,6 +129,7 @@ func TestAnEndpointThatIsThereTwiceIsOneSeries(t *testing.T) {
 			`belfry_endpoint_state{endpoint="http://10.0.0.2:8080",route="default",state="ready"} 1`,
 			`belfry_endpoint_in_flight{endpoint="http://10.0.0.2:8080",route="default"} 7`,
 			`belfry_endpoint_attempts_total{endpoint="http://10.0.0.2:8080",outcome="success",route="default"} 120`,
+			`belfry_endpoint_load_reports_total{endpoint="http://10.0.0.2:8080",outcome="valid",route="default"} 7`,
 		} {
 			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 				t.Errorf("old first %v: %d, %s is missing", oldFirst, w.Code, want)

@@ -35,6 +35,9 @@ func TestLoadThatServersReport(t *testing.T) {
 					reports += ep.Reports
 				}
 				if (reports > 0) == (name != LoadExpected) && (probes.Load() > 0) == (name == LoadProbing) {
+					if came, sent := uint64(probes.Load()), r.server.State().Probes.Sent; sent < came {
+						t.Errorf("the state has %d probes, and %d came", sent, came)
+					}
 					break
 				}
 				if time.Since(begin) > patience {

@@ -43,6 +43,8 @@ type State struct {
 	// Guard is what the guard rail has counted, Panics how requests were sent for which it left no server at first sight.
 	Guard  eject.Stats
 	Panics balance.Panics
+	// Probes counts how often servers were asked how busy they are.
+	Probes balance.ProbeStats
 	// Targets are the configured ones, and those that are about to leave.
 	Targets []TargetState
 

@@ -252,7 +252,7 @@ func (u *upstream) state(s *State) {
 	s.Stack = u.String()
 	found := u.servers.Stats()
 	s.Waiting, s.Discovery = found.Waiting, found.Discovery
-	s.Guard, s.Panics = found.Guard, found.Panics
+	s.Guard, s.Panics, s.Probes = found.Guard, found.Panics, found.Probes
 	for _, ep := range found.Endpoints {
 		_, ep.Addr, _ = splitAddr(ep.Addr)
 		e := EndpointState{EndpointStats: ep}
