@@ -56,7 +56,7 @@ type Config struct {
 	// ByKey sends calls that have the same key ([WithKey]) to the same endpoint, whatever its zone. Each such call looks at all endpoints. Calls without a
 	// key are balanced as ever.
 	ByKey bool
-	// Decisions is how many of the latest choices are kept for [Balancer.Decisions], some 400 bytes each. A call then takes a little longer, and allocates
+	// Decisions is how many of the latest choices are kept for [Balancer.Decisions], some 350 bytes each. A call then takes a little longer, and allocates
 	// nothing more. 0 means none, else it is at most 1000000.
 	Decisions int
 	// Rand draws the endpoints; it need not be safe for concurrent use. Nil means the runtime's own source.

@@ -301,7 +301,7 @@ func (b *Budget) startOf(slot int64) time.Duration {
 	return whole*b.ttl + (rest*b.ttl+slots-1)/slots
 }
 
-// clock is time.Now where only differences matter: the monotonic clock is read alone, at half the cost.
+// clock is time.Now where only differences matter: the monotonic clock is read alone, which costs three quarters.
 func clock() time.Time { return began.Add(time.Since(began)) }
 
 var began = time.Now()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A clock is time.Now at little more than half the cost: the monotonic clock is read alone, and added to a time that both clocks said a moment
+// A clock is time.Now at three quarters of the cost: the monotonic clock is read alone, and added to a time that both clocks said a moment
 // ago. So what it returns has the time of day too, for those who send deadlines elsewhere, and a step of that shows
 // within the moment.
 type clock struct{ latest atomic.Pointer[time.Time] }
