@@ -52,3 +52,15 @@ func TestIsKey(t *testing.T) {
 		t.Error("something else is taken for the key")
 	}
 }
+
+// What a call without a key pays, once there ever was one.
+func BenchmarkOf(b *testing.B) {
+	_ = affinity.With(b.Context(), "somebody's")
+	ctx := context.Background()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, ok := affinity.Of(ctx); ok {
+			b.Fatal("a key")
+		}
+	}
+}

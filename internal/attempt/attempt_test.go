@@ -112,3 +112,17 @@ func Example() {
 	fmt.Println(attempt.From(ctx).Has(first), attempt.From(ctx).Has(second))
 	// Output: true false
 }
+
+// The first attempt of a request: the context, who is asked what was tried, and the endpoint that gets it.
+func BenchmarkFirst(b *testing.B) {
+	ctx, endpoint := context.Background(), new(int)
+	b.ReportAllocs()
+	for b.Loop() {
+		c := &attempt.Context{Context: ctx}
+		tried := attempt.From(c)
+		if tried.Has(endpoint) {
+			b.Fatal("tried before")
+		}
+		tried.Add(endpoint)
+	}
+}

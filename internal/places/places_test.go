@@ -129,3 +129,15 @@ func TestLook(t *testing.T) {
 		t.Errorf("at the end %d free and %d in flight", free, inFlight)
 	}
 }
+
+// A call takes a place, and gives it back as one that has ended.
+func BenchmarkCount(b *testing.B) {
+	var c Count
+	c.Grow(1)
+	b.ReportAllocs()
+	for b.Loop() {
+		if !c.Take() || c.End() {
+			b.Fatal("somebody waits")
+		}
+	}
+}

@@ -105,3 +105,16 @@ func TestQueueModel(t *testing.T) {
 		}
 	}
 }
+
+// A waiter joins a line of a thousand, and the oldest is handed something.
+func BenchmarkHand(b *testing.B) {
+	var q queue.Queue[struct{}]
+	for range 1000 {
+		q.Join()
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		q.Join()
+		q.HandOldest(struct{}{})
+	}
+}
