@@ -54,7 +54,11 @@ func BenchmarkHTTP(b *testing.B) {
 			return belfryhttp.Transport(fake{})
 		},
 	})
-	compare(b, "fake", get("http-client", bare, "http://a/"), get("belfry", faked, "http://a/"))
+	fakes := []contender{get("http-client", bare, "http://a/"), get("belfry", faked, "http://a/")}
+	compare(b, "fake", fakes...)
+	for _, c := range fakes { // apart from that, because to look at the clock for each takes about as long as one does
+		b.Run("fake,each/serial/"+c.name, func(b *testing.B) { percentiles(b, c) })
+	}
 
 	var addrs []string
 	for range 3 {

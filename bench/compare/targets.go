@@ -98,7 +98,7 @@ func targets() []target {
 		job, name string
 		ns, times float64
 	}{{"balance by requests in flight", "pending", 55, 4}, {"balance by the default cost", "latency", 180, 3}} {
-		for _, n := range []string{"3", "100", "1000"} {
+		for _, n := range []string{"3", "10", "100", "1000"} {
 			mode := "Balance/" + metric.name + "-" + n + "/serial/"
 			add(cost(metric.job+", "+n+" endpoints", mode+"belfry", metric.ns, 0)...)
 			add(times(metric.job+", "+n+" endpoints", "tower", mode, "tower", metric.times))
@@ -139,19 +139,18 @@ func targets() []target {
 	)
 	for _, over := range []string{"fake", "loopback"} {
 		ours, bare := "HTTP/"+over+"/serial/belfry", "HTTP/"+over+"/serial/http-client"
-		job, time := "HTTP client over a transport that answers by itself", ns
+		job, time, each := "HTTP client over a transport that answers by itself", ns, ",each"
 		if over == "loopback" {
-			job, time = "HTTP client over loopback", func(name string) figure { return value(name, "p50-ns") }
+			job, time, each = "HTTP client over loopback", func(name string) figure { return value(name, "p50-ns") }, ""
 		}
+		slow := func(contender string) figure { return value("HTTP/"+over+each+"/serial/"+contender, "p99-ns") }
 		add(
 			target{job, "time beyond http.Client", minus(time(ours), time(bare)), "ns", shown, 0, true},
 			target{job, "allocations beyond http.Client", minus(allocs(ours), allocs(bare)), "", shown, 0, false},
+			target{job, "http.Client: 99th percentile", slow("http-client"), "ns", shown, 0, true},
+			target{job, "belfry: 99th percentile", slow("belfry"), "ns", shown, 0, true},
 		)
 	}
-	add(
-		target{"HTTP client over loopback", "http.Client: 99th percentile", value("HTTP/loopback/serial/http-client", "p99-ns"), "ns", shown, 0, true},
-		target{"HTTP client over loopback", "belfry: 99th percentile", value("HTTP/loopback/serial/belfry", "p99-ns"), "ns", shown, 0, true},
-	)
 	return list
 }
 

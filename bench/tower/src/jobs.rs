@@ -98,19 +98,20 @@ fn layers(m: &Meter) {
     m.serial("Shed/success", shed);
     m.shared("Shed/success", shed);
     m.serial("Shed/alone", || LoadShed::new(service_fn(echo)));
+    m.shared("Shed/alone", || LoadShed::new(service_fn(echo)));
     let timeout = || Timeout::new(service_fn(echo), Duration::from_secs(10));
     m.serial("Timeout/unwatched", timeout);
     m.shared("Timeout/unwatched", timeout);
-    m.serial("Retry/success", || {
-        Retry::new(Attempts::new(), service_fn(echo))
-    });
+    let retry = || Retry::new(Attempts::new(), service_fn(echo));
+    m.serial("Retry/success", retry);
+    m.shared("Retry/success", retry);
     let rate = || {
         RateLimit::new(
             service_fn(echo),
             Rate::new(1_000_000_000, Duration::from_secs(1)),
         )
     };
-    m.serial("Rate/success", rate);
+    m.serial("Rate/success", rate); // it cannot be cloned, and so not shared without a Buffer
     let buffer = || Buffer::new(service_fn(echo), 1024);
     m.serial("Buffer/success", buffer);
     m.shared("Buffer/success", buffer);
