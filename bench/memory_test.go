@@ -54,6 +54,14 @@ func BenchmarkMemory(b *testing.B) {
 		{"buffer/serial/belfry", func() func(context.Context) error {
 			return ours(buffer.New(service(never{belfry.Of(echo)}), 2*waiters, buffer.Config{})).do
 		}},
+		{"buffer,max-wait/serial/belfry", func() func(context.Context) error {
+			return ours(buffer.New(service(never{belfry.Of(echo)}), 2*waiters, buffer.Config{MaxWait: time.Minute})).do
+		}},
+		{"rate/serial/belfry", func() func(context.Context) error {
+			svc := limit.NewRate(belfry.Of(echo), limit.NewRateLimiter(1, time.Hour, limit.RateConfig{}))
+			_, _ = belfry.Do(context.Background(), svc, 1)
+			return ours(svc).do
+		}},
 		{"balance/serial/belfry", func() func(context.Context) error {
 			return ours(balanced(b, 3, 0, balance.Config{}, belfry.Of(echo))).do
 		}},

@@ -14,7 +14,7 @@ Written by ` + "`make bench`" + `, which runs belfry and its peers in turn; not 
 figure is the median of the rounds, a ratio the median of the ratios within each round, and the spread is where
 the middle half of the rounds lies. Every job is done for 30 ms before it is measured. Times depend on the machine: they are for orientation, ratios and allocations count. On one
 processor time is what the process computed, garbage collection included, so that other work on the machine hardly counts; on
-several it is the clock's. All call the same function, which returns what it is given, under a context.
+several, and over loopback, where servers compute as well, it is the clock's. All call the same function, which returns what it is given, under a context.
 
 `
 

@@ -135,7 +135,10 @@ func targets() []target {
 		target{"memory", "a waiter of a limit, beyond its goroutine", memory("limit/serial/belfry", "B/waiter"), "B", atMost, 256, false},
 		target{"memory", "a waiter of x/sync semaphore", memory("limit/serial/semaphore", "B/waiter"), "B", shown, 0, false},
 		target{"memory", "a waiter of a buffer", memory("buffer/serial/belfry", "B/waiter"), "B", atMost, 256, false},
+		target{"memory", "a waiter of a buffer with MaxWait", memory("buffer,max-wait/serial/belfry", "B/waiter"), "B", atMost, 256, false},
+		target{"memory", "a waiter of a rate limit", memory("rate/serial/belfry", "B/waiter"), "B", atMost, 256, false},
 		target{"memory", "a waiter of a balancer", memory("balance/serial/belfry", "B/waiter"), "B", atMost, 256, false},
+		target{"memory", "a waiter of a balancer: by how much its goroutine's stack grows", memory("balance/serial/belfry", "stack-B/waiter"), "B", shown, 0, false},
 	)
 	for _, over := range []string{"fake", "loopback"} {
 		ours, bare := "HTTP/"+over+"/serial/belfry", "HTTP/"+over+"/serial/http-client"
