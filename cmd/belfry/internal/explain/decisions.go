@@ -14,6 +14,7 @@ type record struct {
 	drawn, chosen    int
 	refused, outbid  int
 	keyed            int // of all
+	suggested, own   int // of all: by what probes say, and how many of those were it
 	finished, failed int
 	dearer           []float64            // how many times what the chosen one cost it did
 	took             map[string][]float64 // of each endpoint's successes, in ms
@@ -28,8 +29,14 @@ func recordOf(d admin.Decisions, key string) record {
 		if one.Ended == "success" && one.Took != nil {
 			r.took[one.Chosen] = append(r.took[one.Chosen], *one.Took)
 		}
-		if one.By == "key" {
+		switch one.By {
+		case "key":
 			r.keyed++
+		case "metric":
+			r.suggested++
+			if one.Chosen == key {
+				r.own++
+			}
 		}
 		if one.Chosen == key {
 			r.chose(one)

@@ -52,7 +52,7 @@ func Endpoint(s admin.Snapshot, d admin.Decisions, e admin.Endpoint) Explanation
 	x := Explanation{Summary: v.summary(), Decisions: v.decided()}
 	for _, why := range []func(*view) string{
 		(*view).gone, (*view).unhealthy, (*view).tripped, (*view).ejected, (*view).unreached, (*view).outranked, (*view).elsewhere,
-		(*view).failing, (*view).slow, (*view).full, (*view).busy, (*view).fresh, (*view).keyed, (*view).light, (*view).rare,
+		(*view).failing, (*view).slow, (*view).full, (*view).busy, (*view).fresh, (*view).keyed, (*view).passedOver, (*view).light, (*view).rare,
 	} {
 		if text := why(v); text != "" {
 			x.Reasons = append(x.Reasons, text)

@@ -170,32 +170,37 @@ func TestWhatDecisionsSay(t *testing.T) {
 	}
 }
 
-// Of a hundred requests a gets so many; the others go to b. Four in ten have no key, or six.
-func TestKeysThatAreElsewhere(t *testing.T) {
-	const why = "Few requests have a key that is its own: 60 % of the latest decisions were for requests that go where their key belongs."
-	for _, c := range []struct {
-		got, all, keyless int
-		want              string
-	}{
-		{3, 100, 4, why},
-		{20, 100, 4, "Nothing keeps it from its share."},
-		{3, 100, 6, "Nothing keeps it from its share."},
-		{3, 30, 4, "Nothing keeps it from its share."},
+// Of a hundred requests a gets so many; the others go to b. Four in ten are drawn, or six; for the others a key or probes say who is asked.
+func TestRequestsThatBelongElsewhere(t *testing.T) {
+	const nothing = "Nothing keeps it from its share."
+	for by, why := range map[string]string{
+		"key":    "Few requests have a key that is its own: 60 % of the latest decisions were for requests that go where their key belongs.",
+		"metric": "Probes show others that are better: 60 % of the latest decisions went by probes, and 0 % of those to it.",
 	} {
-		d := admin.Decisions{Kept: true}
-		for i := range c.all {
-			one := admin.Decision{At: now, By: "key", Chosen: "http://b:80", Ended: "in flight"}
-			if i%10 < c.keyless {
-				one.By = "draw"
+		for _, c := range []struct {
+			got, all, drawn int
+			want            string
+		}{
+			{3, 100, 4, why},
+			{40, 100, 4, nothing},
+			{3, 100, 6, nothing},
+			{3, 30, 4, nothing},
+		} {
+			d := admin.Decisions{Kept: true}
+			for i := range c.all {
+				one := admin.Decision{At: now, By: by, Chosen: "http://b:80", Ended: "in flight"}
+				if i%10 < c.drawn {
+					one.By = "draw"
+				}
+				if i < c.got {
+					one.Chosen = "http://a:80"
+				}
+				d.Decisions = append(d.Decisions, one)
 			}
-			if i < c.got {
-				one.Chosen = "http://a:80"
+			s := fleet(nil)
+			if got := strings.Join(Endpoint(s, d, s.Endpoints[0]).Reasons, "\n"); got != c.want {
+				t.Errorf("by %s, %+v: got %s", by, c, got)
 			}
-			d.Decisions = append(d.Decisions, one)
-		}
-		s := fleet(nil)
-		if got := strings.Join(Endpoint(s, d, s.Endpoints[0]).Reasons, "\n"); got != c.want {
-			t.Errorf("%+v: got %s", c, got)
 		}
 	}
 }

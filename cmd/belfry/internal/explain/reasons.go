@@ -211,6 +211,16 @@ func (v *view) keyed() string {
 	return fmt.Sprintf("Few requests have a key that is its own: %s of the latest decisions were for requests that go where their key belongs.", percent(by))
 }
 
+// passedOver is about requests that go to whom probes say is best.
+func (v *view) passedOver() string {
+	r := v.record
+	by, own := float64(r.suggested)/float64(max(r.all, 1)), float64(r.own)/float64(max(r.suggested, 1))
+	if r.all < perEndpoint*(len(v.others)+1) || by < mostly || own > mostly/float64(len(v.others)+1) {
+		return ""
+	}
+	return fmt.Sprintf("Probes show others that are better: %s of the latest decisions went by probes, and %s of those to it.", percent(by), percent(own))
+}
+
 func (v *view) light() string {
 	most := v.e.Weight
 	for _, o := range v.others {
