@@ -1,17 +1,18 @@
 // Package balance is a service over many endpoints: each call goes to the better of two that are drawn at random, among
 // those that have room.
 //
-// Endpoints come from a source of changes (package discover), and each is dialled, again and again if need be. For a call, two
-// different endpoints are drawn, and the one of lower cost (package load) is asked for a permit, then the other, then
-// all that are left; nothing is reserved on endpoints that were not chosen. An attempt of a retry or a hedge asks those
-// that were tried before last. The power of two choices is due to Azar, Broder, Karlin and Upfal (1994) and to Mitzenmacher
-// (1996); choosing only among endpoints that are ready is how Rust's tower does it.
+// Endpoints come from a source of changes (package discover), and each is dialled, again and again if need be. For a call, two different endpoints
+// are drawn, and the one of lower cost (package load) is asked for a permit, then the other, then all that are left, the better of two at a time
+// as long as they seem to have room; nothing is reserved on endpoints that were not chosen. An attempt of a retry or a hedge asks those that were
+// tried before last. The power of two choices is due to Azar, Broder, Karlin and Upfal (1994) and to Mitzenmacher (1996); choosing only among
+// endpoints that are ready is how Rust's tower does it.
 //
-// Endpoints may differ in what their source says of them ([discover.Change]). Those of the lowest priority number are chosen first; where less than
-// 1/1.4 of them is ready, a part of the calls goes to the next, as in Envoy. Of these, those in Config.Zone are preferred, while they have
-// room and are not slow. Of these, a weight is drawn, with a chance that is exactly its share in the sum of all, and the better of two among the
-// endpoints that have it: so use few different weights. Who has no room gives way to the others, in the same order. A later attempt goes to
-// another zone and another host than those before, where there are any, even if that is not Config.Zone.
+// Endpoints may differ in what their source says of them ([discover.Change]). Those of the lowest priority number are chosen first; where less
+// than 1/1.4 of them is ready, a part of the calls goes to the next, as in Envoy; what fails and is not ejected, because too many would be, counts
+// as ready. Of these, those in Config.Zone are preferred, while they have room and are not slow. Of these, a weight is drawn, with a chance that
+// is exactly its share in the sum of all, and the better of two among the endpoints that have it: so use few different weights. Who has no room
+// gives way to the others, in the same order. A later attempt goes to another zone and another host than those before, where there are any, even
+// if that is not Config.Zone.
 //
 // A call counts as much as [belfry.Semantics].Cost says of its request, in the cost of its endpoint, until it is over. A permit, which is for any
 // request, counts as one. So a call is placed before its own cost is known, which would add the same to every candidate, and by what those before it

@@ -90,7 +90,7 @@ func (b *Balancer[Req, Res]) chooseAmongRest(d *draft, ask context.Context, s *s
 		}
 		hurry.note(err)
 	}
-	rest := pick.NewRest(b.random, s.picks, first, second, tried)
+	rest := pick.NewRest(b.now(), b.random, s.picks, first, second, tried)
 	for i := rest.Next(); i != pick.None; i = rest.Next() {
 		permit, err := b.ask(d, ask, s.eps[i])
 		if err == nil {

@@ -52,7 +52,7 @@ func (b *Balancer[Req, Res]) chooseIn(d *draft, ask context.Context, s *set[Req,
 		}
 		hurry.note(err)
 	}
-	rest := pick.NewRest(b.random, s.picks, first, second, tried)
+	rest := pick.NewRest(b.now(), b.random, s.picks, first, second, tried)
 	for i := rest.Next(); i != pick.None; i = rest.Next() {
 		if out(i) {
 			hurry.wait(s.eps[i].guard.Until(at))

@@ -102,22 +102,32 @@ func TestPanicIsGraded(t *testing.T) {
 			w.sends(1)
 		}
 	}
-	bubble(t, "ready ones come first", func(t *testing.T) {
-		w, all := ward(t, 20, everybody)
-		for _, p := range all[1:] {
-			open(w, p)
-		}
-		before := w.Stats().Panics.Ready
-		const sent = 2000
-		if failed := w.sends(sent); failed != 0 || all[0].calls.Load() < sent {
-			t.Errorf("%d failed", failed)
-		}
-		// The pair of 20 has the one that is in with probability 0.1.
-		share, want := float64(w.Stats().Panics.Ready-before)/sent, math.Pow(0.9, 4)
-		if math.Abs(share-want) > 0.05 {
-			t.Errorf("%.3f of the picks had to look at all, want about %.3f", share, want)
-		}
-	})
+	for _, c := range []struct {
+		name  string
+		cfg   balance.Config
+		pairs float64
+	}{
+		{"ready ones come first", balance.Config{}, 4},
+		{"also where endpoints are in groups, of which one pair is drawn", balance.Config{ByKey: true}, 1},
+	} {
+		bubble(t, c.name, func(t *testing.T) {
+			c.cfg.Load, c.cfg.Eject = load.Constant(nil), everybody
+			w, all := wardOf(t, 20, c.cfg)
+			for _, p := range all[1:] {
+				open(w, p)
+			}
+			before := w.Stats().Panics.Ready
+			const sent = 2000
+			if failed := w.sends(sent); failed != 0 || all[0].calls.Load() < sent {
+				t.Errorf("%d failed", failed)
+			}
+			// The pair of 20 has the one that is in with probability 0.1.
+			share, want := float64(w.Stats().Panics.Ready-before)/sent, math.Pow(0.9, c.pairs)
+			if math.Abs(share-want) > 0.05 {
+				t.Errorf("%.3f of the picks had to look at all, want about %.3f", share, want)
+			}
+		})
+	}
 	bubble(t, "then those that are to be tried, then the one whose failure is the longest ago", func(t *testing.T) {
 		w, all := ward(t, 3, everybody)
 		for _, p := range all {

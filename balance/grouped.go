@@ -91,9 +91,15 @@ func (b *Balancer[Req, Res]) chooseInTurn(d *draft, ctx, ask context.Context, s 
 	if turn.byKey {
 		d.found(ByOrder)
 	}
+	out := func(i int) bool { return guarded && i != pick.None && s.eps[i].guard.Grade(at) == eject.Out }
+	first, missed := true, false
 	for i := turn.Next(); i != pick.None; i = turn.Next() {
 		ep := s.eps[i]
-		if guarded && ep.guard.Grade(at) == eject.Out {
+		if first {
+			other := turn.Beside()
+			first, missed = false, out(i) && (other == pick.None || out(other))
+		}
+		if out(i) {
 			ep.Hint(false) // it does not count as ready
 			hurry.wait(ep.guard.Until(at))
 			continue
@@ -103,6 +109,9 @@ func (b *Balancer[Req, Res]) chooseInTurn(d *draft, ctx, ask context.Context, s 
 		}
 		permit, err := b.ask(d, ask, ep)
 		if err == nil {
+			if missed {
+				b.panics.count(eject.In)
+			}
 			return permit, 0, true
 		}
 		hurry.note(err)
@@ -117,7 +126,7 @@ func (b *Balancer[Req, Res]) chooseInTurn(d *draft, ctx, ask context.Context, s 
 // turn returns the order in which a call asks: that of its key, if it has one that counts.
 func (b *Balancer[Req, Res]) turn(ctx context.Context, g *pick.Groups, tried *attempt.Set) (t turn) {
 	if key, ok := b.keyOf(ctx); ok {
-		t.byKey, t.ranked = true, g.Rank(b.random, key, pick.Bound, tried)
+		t.byKey, t.ranked = true, g.Rank(b.now(), b.random, key, pick.Bound, tried)
 	} else {
 		t.drawn = g.Begin(b.now(), b.random, tried)
 	}

@@ -68,7 +68,8 @@ type Stats struct {
 	Panics Panics
 }
 
-// Panics counts picks for which drawing showed ejected endpoints only, by what they found when they looked at all.
+// Panics counts picks for which drawing showed ejected endpoints only, by what they found when they looked at all. Four pairs are drawn, or one where endpoints
+// differ in weight, zone or priority, or keys count.
 type Panics struct {
 	// Ready found one that is in.
 	Ready uint64

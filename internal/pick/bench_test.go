@@ -32,7 +32,7 @@ func BenchmarkRest(b *testing.B) {
 			set := equal(n)
 			b.ReportAllocs()
 			for b.Loop() {
-				rest := pick.NewRest(random, set, 0, 1, nil)
+				rest := pick.NewRest(0, random, set, 0, 1, nil)
 				for i := rest.Next(); i != pick.None; i = rest.Next() {
 					if i < 2 {
 						b.Fatal("asked again")

@@ -57,25 +57,25 @@ func order(now int64, set []*Endpoint, first, second int) (int, int) {
 	return second, first
 }
 
-// A Rest goes over the endpoints of a set that have not been asked yet: first those that seem to have room, then
-// the others, and last those that were tried before. It begins at a random one, so that none is everybody's first choice.
+// A Rest goes over the endpoints of a set that have not been asked yet: first those that seem to have room, the better of two at a time, then the
+// others, and last those that were tried before; in an order of its own for each call, so that none is everybody's first choice, nor that of all who found
+// another without room.
 type Rest struct {
-	set   []*Endpoint
-	tried *attempt.Set
-	from  int
-	step  int
-	pass  int
-	asked [16]uint64 // one bit each: a hint may change while the others are asked
-	more  []uint64   // for endpoints beyond the array
+	set    []*Endpoint
+	now    int64
+	random rand.Source
+	tried  *attempt.Set
+	walk   walk // begun when the first is asked for
+	worse  int  // of two of which the better was returned, or None
+	pass   int
+	asked  [16]uint64 // one bit each: a hint may change while the others are asked
+	more   []uint64   // for endpoints beyond the array
 }
 
 // NewRest returns the Rest after first and second, either of which may be None.
-func NewRest(random rand.Source, set []*Endpoint, first, second int, tried *attempt.Set) Rest {
-	r := Rest{set: set, tried: tried}
+func NewRest(now int64, random rand.Source, set []*Endpoint, first, second int, tried *attempt.Set) Rest {
+	r := Rest{set: set, now: now, random: random, tried: tried, worse: None}
 	r.grow()
-	if len(set) > 0 {
-		r.from = One(random, len(set))
-	}
 	r.ask(first)
 	r.ask(second)
 	return r
@@ -96,20 +96,48 @@ const (
 
 // Next returns the index of the endpoint to ask now, None when all have been asked.
 func (r *Rest) Next() int {
+	r.walk.begin(r.random, len(r.set))
+	if r.pass == passHinted {
+		if i := r.better(); i != None {
+			return i
+		}
+		r.pass++
+		r.walk.again()
+	}
 	passes := passAll + 1
 	if r.tried == nil {
 		passes = passAll // nothing is left for it
 	}
-	for ; r.pass < passes; r.pass, r.step = r.pass+1, 0 {
-		for r.step < len(r.set) {
-			i := r.from + r.step
-			if i >= len(r.set) {
-				i -= len(r.set)
-			}
-			r.step++
+	for ; r.pass < passes; r.pass++ {
+		for i := r.walk.next(); i != None; i = r.walk.next() {
 			if r.due(i) && r.ask(i) {
 				return i
 			}
+		}
+		r.walk.again()
+	}
+	return None
+}
+
+// better returns the better of two that seem to have room, and the other one when it is asked again.
+func (r *Rest) better() int {
+	i := r.worse
+	r.worse = None
+	if i == None {
+		i = r.hinted()
+		if other := r.hinted(); other != None {
+			i, r.worse = order(r.now, r.set, i, other)
+		}
+	}
+	r.ask(i)
+	return i
+}
+
+// hinted returns the next that seems to have room.
+func (r *Rest) hinted() int {
+	for i := r.walk.next(); i != None; i = r.walk.next() {
+		if r.due(i) && !r.wasAsked(i) {
+			return i
 		}
 	}
 	return None

@@ -15,7 +15,7 @@ func TestAllocs(t *testing.T) {
 	set := equal(1000)
 	got := testing.AllocsPerRun(100, func() {
 		first, second := pick.Better(0, random, set, nil)
-		rest := pick.NewRest(random, set, first, second, nil)
+		rest := pick.NewRest(0, random, set, first, second, nil)
 		for i := rest.Next(); i != pick.None; i = rest.Next() {
 			set[i].Hold()
 			set[i].Begin()

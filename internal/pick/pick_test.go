@@ -244,7 +244,7 @@ func order(random rand.Source, set []*pick.Endpoint, tried *attempt.Set) (asked 
 			asked = append(asked, i)
 		}
 	}
-	rest := pick.NewRest(random, set, first, second, tried)
+	rest := pick.NewRest(0, random, set, first, second, tried)
 	for i := rest.Next(); i != pick.None; i = rest.Next() {
 		asked = append(asked, i)
 		set[i].Hint(false)
@@ -299,7 +299,7 @@ func TestRest(t *testing.T) {
 			for i := range set {
 				set[i].Hint(false)
 			}
-			rest := pick.NewRest(random, set, pick.None, pick.None, nil)
+			rest := pick.NewRest(0, random, set, pick.None, pick.None, nil)
 			asked := map[int]int{}
 			for i := rest.Next(); i != pick.None; i = rest.Next() {
 				asked[i]++
@@ -319,7 +319,7 @@ func TestRest(t *testing.T) {
 		set := equal(10)
 		counts := make([]int, 10)
 		for range 10_000 {
-			rest := pick.NewRest(random, set, pick.None, pick.None, nil)
+			rest := pick.NewRest(0, random, set, pick.None, pick.None, nil)
 			counts[rest.Next()]++
 		}
 		chiSquare(t, "the first of the rest", counts)

@@ -47,13 +47,12 @@ type Ranked struct {
 }
 
 // Rank begins the order for key, a hash. A bound of 0 is none.
-func (g *Groups) Rank(random rand.Source, key uint64, bound float64, tried *attempt.Set) Ranked {
-	r := Ranked{g: g, key: key, bound: bound, tried: tried, rest: Rest{set: g.set, tried: tried}}
+func (g *Groups) Rank(now int64, random rand.Source, key uint64, bound float64, tried *attempt.Set) Ranked {
+	r := Ranked{g: g, key: key, bound: bound, tried: tried, rest: Rest{set: g.set, now: now, random: random, tried: tried, worse: None}}
 	r.rest.grow()
 	if len(g.levels) == 0 {
 		return r
 	}
-	r.rest.from = One(random, len(g.set))
 	if len(g.levels) > 1 {
 		g.recount(random)
 	}

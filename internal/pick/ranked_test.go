@@ -25,7 +25,7 @@ func TestRanked(t *testing.T) {
 		random := source(t)
 		counts := make([]int, len(set))
 		for i := range 100_000 {
-			r := g.Rank(random, pick.HashOf(fmt.Sprint("key ", i)), pick.Bound, nil)
+			r := g.Rank(0, random, pick.HashOf(fmt.Sprint("key ", i)), pick.Bound, nil)
 			counts[r.Next()]++
 		}
 		// Idle endpoints may be given one call each, whatever their weight.
@@ -43,7 +43,7 @@ func TestRanked(t *testing.T) {
 			if n > 3 {
 				tried.Add(set[2])
 			}
-			r := pick.NewGroups(set, nil, 2).Rank(random, uint64(n), pick.Bound, tried)
+			r := pick.NewGroups(set, nil, 2).Rank(0, random, uint64(n), pick.Bound, tried)
 			var order []int
 			for i := r.Next(); i != pick.None; i = r.Next() {
 				order = append(order, i)
@@ -59,7 +59,7 @@ func TestRanked(t *testing.T) {
 		random := source(t)
 		most := 0
 		for range 400 {
-			r := g.Rank(random, 7, pick.Bound, nil)
+			r := g.Rank(0, random, 7, pick.Bound, nil)
 			i := r.Next()
 			set[i].Hold()
 			most = max(most, set[i].Work())
@@ -87,7 +87,7 @@ func BenchmarkRanked(b *testing.B) {
 			key := uint64(0)
 			for b.Loop() {
 				key++
-				r := g.Rank(random, key, pick.Bound, nil)
+				r := g.Rank(0, random, key, pick.Bound, nil)
 				if r.Next() == pick.None {
 					b.Fatal("none")
 				}

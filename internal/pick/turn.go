@@ -10,7 +10,7 @@ import (
 //
 // It begins with a level, by how many there are ready, and in it with the near endpoints, unless the far ones are worth it. There it draws
 // a class, with a chance that is its weight to those of all, and the better of two of it. If they refuse, the rest of the class that seems to have
-// room is asked, then another class, drawn in the same way, the other half, the other levels by rank; and then all that seemed to have no
+// room is asked, the better of two at a time, then another class, drawn in the same way, the other half, the other levels by rank; and then all that seemed to have no
 // room, and last those that were tried before.
 type Turn struct {
 	g      *Groups
@@ -27,7 +27,7 @@ type Turn struct {
 	half                 half
 	left                 uint64 // weight of the half's classes that were not drawn
 	class                class
-	from, step           int // in the class
+	walk                 walk // in the class
 	rest                 Rest
 	resting              bool
 	drawn                [4]uint64 // classes, one bit each
@@ -36,7 +36,7 @@ type Turn struct {
 
 // Begin begins a Turn.
 func (g *Groups) Begin(now int64, random rand.Source, tried *attempt.Set) Turn {
-	t := Turn{g: g, now: now, random: random, tried: tried, rest: Rest{set: g.set, tried: tried}, level: -1}
+	t := Turn{g: g, now: now, random: random, tried: tried, level: -1, rest: Rest{set: g.set, now: now, random: random, tried: tried, worse: None}}
 	t.rest.grow()
 	if beyond := len(g.classes) - 64*len(t.drawn); beyond > 0 {
 		t.more = make([]uint64, (beyond+63)/64)
@@ -56,8 +56,8 @@ func (t *Turn) Next() int {
 		if i := t.fromHead(); i != None {
 			return t.g.at[i]
 		}
-		if i := t.fromClass(); i != None {
-			return t.g.at[i]
+		if t.fromClass() {
+			continue
 		}
 		if !t.nextClass() && !t.nextHalf() && !t.nextLevel() {
 			t.resting = true
@@ -103,13 +103,26 @@ func (t *Turn) push(ends ...int) {
 	}
 }
 
-// fromClass returns the next of the class that seems to have room.
-func (t *Turn) fromClass() int {
+// fromClass puts the next two of the class that seem to have room into the head, the better first, and reports whether there are any.
+func (t *Turn) fromClass() bool {
 	n := t.class.to - t.class.from
-	for t.step < n {
-		i := t.class.from + (t.from+t.step)%n
-		t.step++
-		if e := t.g.set[i]; e.Hinted() && !t.tried.Has(e) && t.rest.ask(i) {
+	if n == 0 {
+		return false
+	}
+	t.walk.begin(t.random, n)
+	first, second := t.hinted(), t.hinted()
+	if second != None {
+		first, second = order(t.now, t.g.set, first, second)
+	}
+	t.push(first, second)
+	return first != None
+}
+
+// hinted returns the next of the class that seems to have room.
+func (t *Turn) hinted() int {
+	for at := t.walk.next(); at != None; at = t.walk.next() {
+		i := t.class.from + at
+		if e := t.g.set[i]; e.Hinted() && !t.tried.Has(e) && !t.rest.wasAsked(i) {
 			return i
 		}
 	}
@@ -252,7 +265,7 @@ func (t *Turn) nextClass() bool {
 	*t.word(i) |= 1 << (i % 64)
 	t.class = t.g.classes[i]
 	t.left -= t.class.weight()
-	t.from, t.step = One(t.random, t.class.to-t.class.from), 0
+	t.walk = walk{}
 	if t.tried == nil {
 		t.push(t.pair(&t.class))
 	}

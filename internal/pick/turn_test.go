@@ -11,7 +11,7 @@ func TestHeadsAreAskedInTurn(t *testing.T) {
 	for i := range set {
 		set[i] = new(Endpoint)
 	}
-	turn := Turn{rest: NewRest(rand.NewPCG(1, 1), set, None, None, nil)}
+	turn := Turn{rest: NewRest(0, rand.NewPCG(1, 1), set, None, None, nil)}
 	want := func(wants ...int) {
 		t.Helper()
 		for _, want := range wants {

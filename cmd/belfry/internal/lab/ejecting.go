@@ -3,9 +3,12 @@ package lab
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/belfry-go/belfry/cmd/belfry/internal/lab/sim"
 	"github.com/belfry-go/belfry/eject"
+	"github.com/belfry-go/belfry/internal/pick"
+	"github.com/belfry-go/belfry/load"
 )
 
 // Scenarios in which servers are left alone.
@@ -30,22 +33,41 @@ func grey() Scenario {
 func halfOut() Scenario {
 	s := Scenario{
 		Name: "half-out", Unit: "ms", Policies: []string{"outlier"},
-		About: "half of a thousand servers are ejected: how often drawing pairs shows only such, against u^(2k), with u = 0.5 and k pairs",
+		About: "half of a thousand servers are ejected: how often drawing k pairs shows only such, in this traffic, and by how much it is off u^(2k), with u = 0.5, in so many draws among four thousand that chance makes less than half a percent",
 	}
 	const n, u = 1000, 0.5
 	for k := 1; k <= 4; k++ {
 		s.Parts = append(s.Parts, Part{Name: fmt.Sprint(k), run: func(p sim.Policy, seed uint64) Outcome {
 			all := sim.Run(sim.Config{Servers: constant(n, 50), Rate: 2000, Horizon: 60 * second, Out: n * u, Effort: k, Policy: p, Seed: seed})
-			missed, law := sim.Share(all, nil, func(r sim.Request) bool { return r.Missed }), math.Pow(u, float64(2*k))
+			law := math.Pow(u, float64(2*k))
 			return Outcome{Figures: []Figure{
-				{"missed", missed},
+				{"missed", sim.Share(all, nil, func(r sim.Request) bool { return r.Missed })},
 				{"law", law},
-				{"off", math.Abs(missed - law)},
+				{"off", math.Abs(onlyOut(seed, 4*n, 4*n*u, k, int(chanceOf/law))/law - 1)},
 				{"to_ejected", sim.Share(all, nil, func(r sim.Request) bool { return r.Server < n*u })},
 			}}
 		}})
 	}
 	return s
+}
+
+// chanceOf is how many misses there are for chance to make 0.4 % of them.
+const chanceOf = 62_500
+
+// onlyOut returns how often k pairs of n endpoints, of which so many are out, show only such.
+func onlyOut(seed uint64, n, out, k, draws int) float64 {
+	set := make([]*pick.Endpoint, n)
+	for i := range set {
+		set[i] = new(pick.Endpoint)
+		set[i].Init(load.Pending{}.Fleet().Join("", 0))
+	}
+	source, missed := rand.NewPCG(seed, uint64(k)), 0
+	for range draws {
+		if _, _, none := pick.BetterIn(0, source, set, nil, func(i int) bool { return i < out }, k); none {
+			missed++
+		}
+	}
+	return float64(missed) / float64(draws)
 }
 
 // What is done with a server that asks to be left alone, under the default and under requests in flight.

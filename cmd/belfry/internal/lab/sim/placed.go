@@ -209,7 +209,7 @@ func (w *placed) ask(now int64, v *visit) int {
 	}
 	var next func() int
 	if w.Key != nil {
-		r := w.groups.Rank(w.source, v.Key, w.Bound, tried)
+		r := w.groups.Rank(now, w.source, v.Key, w.Bound, tried)
 		next = r.Next
 	} else {
 		t := w.groups.Begin(now, w.source, tried)

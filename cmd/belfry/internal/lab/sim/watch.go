@@ -129,7 +129,7 @@ func betterIn(w *world, c *client, now int64) int {
 	if w.missed = missed; !missed {
 		return first
 	}
-	rest := pick.NewRest(w.source, c.set, first, second, nil)
+	rest := pick.NewRest(now, w.source, c.set, first, second, nil)
 	for i := rest.Next(); i != pick.None; i = rest.Next() {
 		if !out(i) {
 			return i
