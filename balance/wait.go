@@ -38,7 +38,8 @@ func (b *Balancer[Req, Res]) wait(ctx context.Context) (belfry.Permit, error) {
 	}
 	for {
 		select {
-		case g := <-w.Handed():
+		case <-w.Handed():
+			g := w.Value()
 			return g.permit, g.err
 		case <-done:
 			return b.leave(ctx, w, famine)
@@ -58,7 +59,7 @@ func (b *Balancer[Req, Res]) join() (w *queue.Waiter[*grant], famine int, starvi
 	if err := b.hopeless(); err != nil {
 		return nil, 0, false, err
 	}
-	w = b.waiters.Join()
+	w = b.waiters.Join(nil)
 	b.waiting.Store(int32(b.waiters.Len()))
 	b.driveAll()
 	return w, b.famine.n, b.usable == 0, nil
@@ -75,7 +76,7 @@ func (b *Balancer[Req, Res]) leave(ctx context.Context, w *queue.Waiter[*grant],
 	}
 	b.mu.Unlock()
 	if !left {
-		g := <-w.Handed()
+		g := w.Value()
 		return g.permit, g.err
 	}
 	return belfry.Permit{}, b.refusal(cause, 0)

@@ -72,8 +72,8 @@ func (c *core) enter(ctx context.Context) (ticket, error) {
 		return t, err
 	}
 	select {
-	case t := <-w.Handed():
-		return t, nil
+	case <-w.Handed():
+		return w.Value(), nil
 	case <-ctx.Done():
 		return c.leave(w, ctx.Err())
 	}
@@ -94,7 +94,7 @@ func (c *core) join(ended error, waits bool) (ticket, *queue.Waiter[ticket], err
 	case ended != nil:
 		return 0, nil, c.refusal(now, ended)
 	}
-	w := c.waiting.Join()
+	w := c.waiting.Join(0)
 	c.serve(now)
 	return 0, w, nil
 }
@@ -105,7 +105,7 @@ func (c *core) leave(w *queue.Waiter[ticket], ended error) (ticket, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.waiting.Leave(w) {
-		return <-w.Handed(), nil
+		return w.Value(), nil
 	}
 	c.serve(now)
 	return 0, c.refusal(now, ended)

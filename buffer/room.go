@@ -71,8 +71,8 @@ func (r *room) sit(ctx context.Context) error {
 		expire = timer.C
 	}
 	select {
-	case answer := <-w.Handed():
-		return orNone(answer)
+	case <-w.Handed():
+		return orNone(w.Value())
 	case <-ctx.Done():
 		return r.turnAway(w, cancelled, ctx.Err())
 	case <-expire:
@@ -97,7 +97,7 @@ func (r *room) queueUp(ended error) (*queue.Waiter[*belfry.Rejection], error) {
 		r.counted[rejected].Add(1)
 		return nil, r.full(ended)
 	}
-	return r.seats.Join(), nil
+	return r.seats.Join(nil), nil
 }
 
 // turnAway ends w's wait for a seat, unless it was handed one, or an answer, at the same moment.
@@ -105,7 +105,7 @@ func (r *room) turnAway(w *queue.Waiter[*belfry.Rejection], how outcome, ended e
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if !r.seats.Leave(w) {
-		return orNone(<-w.Handed()) // is there, so this does not wait
+		return orNone(w.Value())
 	}
 	r.settle()
 	r.counted[how].Add(1)
@@ -162,7 +162,7 @@ func (r *room) lineUp() (p place, patience time.Duration, err error) {
 		}
 	}
 	if r.turn {
-		p.w = r.line.Join()
+		p.w = r.line.Join(nil)
 	} else {
 		p.turn = true
 		r.setTurn(true)
@@ -176,7 +176,8 @@ func (r *room) await(ctx context.Context, p *place) error {
 		return nil
 	}
 	select {
-	case answer := <-p.w.Handed():
+	case <-p.w.Handed():
+		answer := p.w.Value()
 		p.w, p.turn = nil, answer == nil
 		return orNone(answer)
 	case <-ctx.Done():
@@ -208,7 +209,7 @@ func (r *room) depart(p *place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p.w != nil && !r.line.Leave(p.w) {
-		p.turn = <-p.w.Handed() == nil // is there, so this does not wait
+		p.turn = p.w.Value() == nil
 	}
 	if !p.turn {
 		return

@@ -165,7 +165,7 @@ func (l *Limiter) join(ended error) (*queue.Waiter[struct{}], error) {
 		l.rejected++
 		return nil, l.refusal("full", ended)
 	}
-	return l.waiting.Join(), nil
+	return l.waiting.Join(struct{}{}), nil
 }
 
 // leave gives up waiting for the reason ended, unless w was handed a place at the same moment: then w has it.

@@ -149,7 +149,8 @@ func (l *RateLimiter) acquire(ctx context.Context) (period uint64, waited time.D
 		return period, 0, err
 	}
 	select {
-	case period = <-w.Handed():
+	case <-w.Handed():
+		period = w.Value()
 	case <-ctx.Done():
 		period, err = l.leave(w, ctx.Err())
 	}
@@ -188,7 +189,7 @@ func (l *RateLimiter) join(now time.Duration, ended error) (*queue.Waiter[uint64
 		l.rejected++
 		return nil, 0, l.refusal("too many", ended, now)
 	}
-	w := l.waiting.Join()
+	w := l.waiting.Join(0)
 	if l.timer == nil {
 		l.timer = time.AfterFunc(l.rate.Wait(&l.bucket, now, 0), l.due)
 	}
@@ -203,7 +204,7 @@ func (l *RateLimiter) leave(w *queue.Waiter[uint64], ended error) (uint64, error
 	defer l.mu.Unlock()
 	l.settle(now)
 	if !l.waiting.Leave(w) {
-		return <-w.Handed(), nil
+		return w.Value(), nil
 	}
 	l.cancelled++
 	l.settle(now)

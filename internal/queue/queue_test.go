@@ -26,7 +26,7 @@ func TestQueue(t *testing.T) {
 			var q queue.Queue[int]
 			var ws []*queue.Waiter[int]
 			for range 5 {
-				ws = append(ws, q.Join())
+				ws = append(ws, q.Join(-1))
 			}
 			for _, i := range c.leave {
 				if !q.Leave(ws[i]) {
@@ -41,8 +41,8 @@ func TestQueue(t *testing.T) {
 					t.Fatalf("nobody waits at turn %d", turn)
 				}
 				select {
-				case got := <-ws[i].Handed():
-					if got != turn {
+				case <-ws[i].Handed():
+					if got := ws[i].Value(); got != turn {
 						t.Errorf("waiter %d was handed %d, want %d", i, got, turn)
 					}
 				default:
@@ -58,12 +58,13 @@ func TestQueue(t *testing.T) {
 
 func TestQueueLeaveAfterHand(t *testing.T) {
 	var q queue.Queue[string]
-	first, second := q.Join(), q.Join()
+	first, second := q.Join(""), q.Join("")
 	q.HandOldest("a place")
 	if q.Leave(first) {
 		t.Error("a waiter left with a place in its hand")
 	}
-	if got := <-first.Handed(); got != "a place" {
+	<-first.Handed()
+	if got := first.Value(); got != "a place" {
 		t.Errorf("handed %q", got)
 	}
 	if !q.Leave(second) || q.Leave(second) {
@@ -81,7 +82,7 @@ func TestQueueModel(t *testing.T) {
 	for step := range 20_000 {
 		switch k := r.IntN(5); {
 		case k < 2:
-			model = append(model, q.Join())
+			model = append(model, q.Join(-step))
 		case len(model) == 0:
 		case k == 2:
 			i := r.IntN(len(model))
@@ -89,16 +90,21 @@ func TestQueueModel(t *testing.T) {
 			model = slices.Delete(model, i, i+1)
 		case k == 3:
 			q.HandOldest(step)
-			if got := <-model[0].Handed(); got != step {
+			<-model[0].Handed()
+			if got := model[0].Value(); got != step {
 				t.Fatalf("step %d: the oldest was handed %d", step, got)
 			}
 			model = model[1:]
 		default:
 			q.HandNewest(step)
-			if got := <-model[len(model)-1].Handed(); got != step {
+			<-model[len(model)-1].Handed()
+			if got := model[len(model)-1].Value(); got != step {
 				t.Fatalf("step %d: the newest was handed %d", step, got)
 			}
 			model = model[:len(model)-1]
+		}
+		if v, ok := q.Oldest(); ok != (len(model) > 0) || ok && v != model[0].Value() {
+			t.Fatalf("step %d: the oldest has %d, %v", step, v, ok)
 		}
 		if q.Len() != len(model) {
 			t.Fatalf("step %d: %d waiters, want %d", step, q.Len(), len(model))
@@ -110,11 +116,11 @@ func TestQueueModel(t *testing.T) {
 func BenchmarkHand(b *testing.B) {
 	var q queue.Queue[struct{}]
 	for range 1000 {
-		q.Join()
+		q.Join(struct{}{})
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		q.Join()
+		q.Join(struct{}{})
 		q.HandOldest(struct{}{})
 	}
 }
