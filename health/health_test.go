@@ -117,9 +117,9 @@ func served(t *testing.T, svc belfry.Service[int, int]) {
 func TestHealth(t *testing.T) {
 	bubble(t, "an endpoint becomes unhealthy after three failures and healthy after two successes", func(t *testing.T) {
 		p := newPatient()
+		p.becomes(ill)
 		svc := probed(t, p, exact)
 		served(t, svc)
-		p.becomes(ill)
 		after(0) // at 0, 2, 4
 		served(t, svc)
 		after(2 * time.Second)
@@ -187,11 +187,11 @@ func TestHealth(t *testing.T) {
 	})
 	bubble(t, "under NoWait it is the same", func(t *testing.T) {
 		p := newPatient()
+		p.becomes(ill)
 		svc := probed(t, p, exact)
 		if _, err := belfry.TryDo(t.Context(), svc, 1); err != nil {
 			t.Error(err)
 		}
-		p.becomes(ill)
 		after(4 * time.Second)
 		if _, err := belfry.TryDo(t.Context(), svc, 1); !errors.Is(err, belfry.ErrNotReady) {
 			t.Errorf("got %v", err)
@@ -203,6 +203,7 @@ func TestHealth(t *testing.T) {
 	bubble(t, "a caller that has waited is refused if the endpoint became unhealthy meanwhile", func(t *testing.T) {
 		backend, inner := belfrytest.NewBackend[int, int](t)
 		p := newPatient()
+		p.becomes(ill)
 		svc := health.New(inner, p.probe, exact)
 		defer svc.Close()
 		got := make(chan error, 1)
@@ -210,7 +211,6 @@ func TestHealth(t *testing.T) {
 			_, err := svc.Acquire(t.Context())
 			got <- err
 		}()
-		p.becomes(ill)
 		after(4 * time.Second)
 		if backend.Waiting() != 1 {
 			t.Fatal("it does not wait")
@@ -284,12 +284,12 @@ func TestHealth(t *testing.T) {
 	})
 	bubble(t, "what the Stats say", func(t *testing.T) {
 		p := newPatient()
+		p.becomes(ill)
 		begun := time.Now()
 		svc := probed(t, p, exact)
-		if s := svc.Stats(); s != (health.Stats{Healthy: true, Since: begun}) {
+		if s := svc.Stats(); !s.Healthy || s.Since != begun || s.Refused != 0 {
 			t.Errorf("got %+v", s)
 		}
-		p.becomes(ill)
 		after(5 * time.Second)
 		refused(t, svc)
 		want := health.Stats{Healthy: false, Since: begun.Add(4 * time.Second), LastError: errIll, Probes: 3, Failures: 3, Refused: 1}
@@ -445,8 +445,8 @@ func TestProbe(t *testing.T) {
 	})
 	bubble(t, "one for which there is no room is no result", func(t *testing.T) {
 		p := newPatient()
-		svc := probed(t, p, exact)
 		p.becomes(ill)
+		svc := probed(t, p, exact)
 		after(3 * time.Second) // two failures
 		p.becomes(func(context.Context) error { return &belfry.Rejection{Layer: "limit", Err: belfry.ErrNotReady} })
 		after(time.Minute)
@@ -487,8 +487,8 @@ func TestOnChange(t *testing.T) {
 				t.Errorf("told %v, and a call gets %v", s.Healthy, err)
 			}
 		}
-		svc = probed(t, p, cfg)
 		p.becomes(ill)
+		svc = probed(t, p, cfg)
 		after(5 * time.Second)
 		p.becomes(well)
 		after(5 * time.Second)
@@ -538,8 +538,8 @@ func TestOnChange(t *testing.T) {
 			svc.Close()
 			closed = true
 		}
-		svc = probed(t, p, cfg)
 		p.becomes(ill)
+		svc = probed(t, p, cfg)
 		after(4 * time.Second)
 		if !closed {
 			t.Fatal("Close waits for the hook that calls it")
