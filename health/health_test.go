@@ -150,7 +150,10 @@ func TestHealth(t *testing.T) {
 	})
 	bubble(t, "one that starts unhealthy is let through after a success", func(t *testing.T) {
 		p := newPatient()
-		p.becomes(ill)
+		p.becomes(func(context.Context) error {
+			time.Sleep(time.Millisecond) // so that the first probe is not done before it is looked at
+			return errIll
+		})
 		cfg := exact
 		cfg.StartUnhealthy = true
 		svc := probed(t, p, cfg)
@@ -489,6 +492,7 @@ func TestOnChange(t *testing.T) {
 		}
 		p.becomes(ill)
 		svc = probed(t, p, cfg)
+		p.becomes(ill) // still, and what is seen of this shows svc to the hook
 		after(5 * time.Second)
 		p.becomes(well)
 		after(5 * time.Second)
@@ -540,6 +544,7 @@ func TestOnChange(t *testing.T) {
 		}
 		p.becomes(ill)
 		svc = probed(t, p, cfg)
+		p.becomes(ill) // still, and what is seen of this shows svc to the hook
 		after(4 * time.Second)
 		if !closed {
 			t.Fatal("Close waits for the hook that calls it")
