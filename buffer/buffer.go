@@ -163,24 +163,19 @@ func (s *Service[Req, Res]) admit(ctx context.Context) (permit belfry.Permit, ho
 	return s.queue(ctx)
 }
 
-// queue waits for the turn, and then inside the inner Acquire.
+// queue waits for the turn, and then inside the inner Acquire. Only there a context of its own is needed.
 func (s *Service[Req, Res]) queue(ctx context.Context) (permit belfry.Permit, how outcome, err error) {
-	p, patience, err := s.room.lineUp()
+	p, err := s.room.lineUp()
 	if err != nil {
 		return belfry.Permit{}, rejected, err
 	}
 	defer s.room.depart(&p)
-	if patience == 0 { // then only who has the turn needs a context of its own
-		if err := s.room.await(ctx, &p); err != nil {
-			return belfry.Permit{}, rejected, err
-		}
+	if how, err = s.room.await(ctx, &p); err != nil {
+		return belfry.Permit{}, how, err
 	}
-	wait, cancel := within(ctx, patience)
+	wait, cancel := within(ctx, p.until)
 	defer cancel()
-	if err := s.room.await(wait, &p); err != nil {
-		return belfry.Permit{}, rejected, err
-	}
-	if err := s.room.interruptible(&p, cancel); err != nil {
+	if err := s.room.interruptible(cancel); err != nil {
 		return belfry.Permit{}, rejected, err
 	}
 	permit, err = belfry.AcquireLate(wait, "buffer", s.inner)
@@ -198,12 +193,12 @@ func (s *Service[Req, Res]) queue(ctx context.Context) (permit belfry.Permit, ho
 	return belfry.Permit{}, how, err
 }
 
-// within returns ctx bounded by patience, unless that is 0.
-func within(ctx context.Context, patience time.Duration) (context.Context, context.CancelFunc) {
-	if patience == 0 {
+// within returns ctx bounded by end, unless that is endless.
+func within(ctx context.Context, end ticket) (context.Context, context.CancelFunc) {
+	if end == endless {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(ctx, patience)
+	return context.WithTimeout(ctx, end.left(clock()))
 }
 
 // fail returns the answer to a call for which the inner Acquire has failed with err.

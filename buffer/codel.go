@@ -6,13 +6,14 @@ import "time"
 // argument.
 type codel struct {
 	target, interval time.Duration
-	since            time.Time // when the line was last empty; zero while it is
+	standing         bool          // the line is not empty
+	since            time.Duration // when it last was
 }
 
 // join says that somebody gets in line at now, and returns for how long he may wait there.
-func (c *codel) join(now time.Time) time.Duration {
-	if c.since.IsZero() {
-		c.since = now
+func (c *codel) join(now time.Duration) time.Duration {
+	if !c.standing {
+		c.standing, c.since = true, now
 	}
 	if c.overloaded(now) {
 		return c.target
@@ -21,9 +22,9 @@ func (c *codel) join(now time.Time) time.Duration {
 }
 
 // empty says that nobody is left in line.
-func (c *codel) empty() { c.since = time.Time{} }
+func (c *codel) empty() { c.standing = false }
 
 // overloaded reports whether the line has not been empty for longer than the interval.
-func (c *codel) overloaded(now time.Time) bool {
-	return !c.since.IsZero() && now.Sub(c.since) > c.interval
+func (c *codel) overloaded(now time.Duration) bool {
+	return c.standing && now-c.since > c.interval
 }

@@ -15,7 +15,9 @@
 // A call that finds nobody in line asks the inner service under [belfry.NoWait] first, which keeps no values of its
 // context. If that grants a permit, the call goes ahead without having waited, and at no allocation; at one, if an
 // endpoint was given the request before, in an earlier attempt. If it does not, the call gets in line, and acquires
-// under a context with the values of its own. A wait costs about five allocations, eight with MaxWait.
+// under a context with the values of its own. A wait costs about five allocations, seven if its length is
+// bounded, and most of them when its turn comes: one timer of the room ends the waits of all who are in line or wait
+// for a seat.
 //
 // # Who is next
 //

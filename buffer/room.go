@@ -29,16 +29,22 @@ type room struct {
 	//   - Nobody is in line unless somebody has the turn: who is done with it hands it to the next in line, or nobody has it, in
 	//     one step. Only who has it is in an Acquire of the inner service that may wait.
 	//   - Every caller in the room has one seat, from sit to stand, wherever it is in line.
+	//   - Each queue is in order of joining, and so of the end of patience, which is as long for all in it; and who is in
+	//     hurried came after all in line. There is a timer exactly if one of them has a patience that ends, and it goes off
+	//     at the first of the ends, or before.
 	//   - Once closed is set, nobody waits for a seat or in line; who sets it then ends the wait of the one who has the turn.
 	// A waiter that leaves in the moment in which it is handed something finds that in its hand: a seat it keeps, the
 	// turn it passes on.
-	mu     sync.Mutex
-	seats  queue.Queue[*belfry.Rejection] // waits for a seat: nil is one, else the answer is that
-	line   queue.Queue[*belfry.Rejection] // waits for the turn: nil is it, else the answer is that
-	turn   bool                           // somebody has it
-	cancel func()                         // ends the wait of the one who has the turn; nil if that does not wait
-	codel  codel
-	closed *belfry.Rejection // a pointer is handed at less memory than an error
+	mu      sync.Mutex
+	seats   queue.Queue[ticket] // waits for a seat
+	line    queue.Queue[ticket] // waits for the turn
+	hurried queue.Queue[ticket] // waits for it behind line: who got in line when CoDel found the room overloaded
+	timer   *time.Timer         // calls expire
+	rings   ticket              // when it does
+	turn    bool                // somebody has it
+	cancel  func()              // ends the wait of the one who has the turn; nil if that does not wait
+	codel   codel
+	closed  *belfry.Rejection
 }
 
 // An outcome is what becomes of a caller.
@@ -64,25 +70,17 @@ func (r *room) sit(ctx context.Context) error {
 	if w == nil {
 		return err
 	}
-	var expire <-chan time.Time
-	if r.maxWait > 0 {
-		timer := time.NewTimer(r.maxWait)
-		defer timer.Stop()
-		expire = timer.C
-	}
 	select {
 	case <-w.Handed():
-		return orNone(w.Value())
+		return r.seated(w)
 	case <-ctx.Done():
-		return r.turnAway(w, cancelled, ctx.Err())
-	case <-expire:
-		return r.turnAway(w, expired, nil)
+		return r.turnAway(w, ctx.Err())
 	}
 }
 
 // queueUp takes a seat if one is free by now, else waits for one, unless the context has ended. Without a waiter its
 // error is the answer.
-func (r *room) queueUp(ended error) (*queue.Waiter[*belfry.Rejection], error) {
+func (r *room) queueUp(ended error) (*queue.Waiter[ticket], error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settle()
@@ -97,19 +95,34 @@ func (r *room) queueUp(ended error) (*queue.Waiter[*belfry.Rejection], error) {
 		r.counted[rejected].Add(1)
 		return nil, r.full(ended)
 	}
-	return r.seats.Join(nil), nil
+	now := r.now()
+	return r.join(&r.seats, until(now, r.maxWait), now), nil
 }
 
-// turnAway ends w's wait for a seat, unless it was handed one, or an answer, at the same moment.
-func (r *room) turnAway(w *queue.Waiter[*belfry.Rejection], how outcome, ended error) error {
+// seated returns the answer to w, which was handed a seat or none.
+func (r *room) seated(w *queue.Waiter[ticket]) error {
+	if w.Value() == granted {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.seats.Leave(w) {
-		return orNone(w.Value())
+	if w.Value() == refused {
+		return r.closed
 	}
+	return r.leaving(expired, nil)
+}
+
+// turnAway ends w's wait for a seat for the reason ended, unless it was handed one, or none, at the same moment.
+func (r *room) turnAway(w *queue.Waiter[ticket], ended error) error {
+	r.mu.Lock()
+	if !r.seats.Leave(w) {
+		r.mu.Unlock()
+		return r.seated(w)
+	}
+	defer r.mu.Unlock()
 	r.settle()
-	r.counted[how].Add(1)
-	return r.leaving(how, ended)
+	r.counted[cancelled].Add(1)
+	return r.leaving(cancelled, ended)
 }
 
 // stand frees a seat, whose caller has met with outcome how.
@@ -131,91 +144,93 @@ func (r *room) handOn() {
 // settle hands the seats that are free to those who wait for one, the oldest first. mu is held.
 func (r *room) settle() {
 	for r.seats.Len() > 0 && r.free.Claim() {
-		r.seats.HandOldest(nil)
+		r.seats.HandOldest(granted)
 	}
 	if r.seats.Len() == 0 && r.closed == nil {
 		r.free.Open()
 	}
+	r.rest()
 }
 
 // A place is one call's in line. It belongs to the goroutine of the call.
 type place struct {
-	w    *queue.Waiter[*belfry.Rejection] // nil if it had the turn at once
-	turn bool
+	w     *queue.Waiter[ticket] // nil if it had the turn at once
+	line  *queue.Queue[ticket]  // where w waits
+	until ticket                // the end of its patience, also inside the inner Acquire
 }
 
-// lineUp gets in line, for patience at most; 0 means without bound. It takes the turn if nobody has it.
-func (r *room) lineUp() (p place, patience time.Duration, err error) {
-	var now time.Time
-	if r.order == CoDel {
-		now = time.Now()
-	}
+// lineUp gets in line, or takes the turn if nobody has it. Its error says that the room is closed.
+func (r *room) lineUp() (p place, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed != nil {
-		return place{}, 0, r.closed
+		return place{}, r.closed
 	}
-	patience = r.maxWait
-	if r.order == CoDel {
-		if d := r.codel.join(now); patience == 0 || d < patience {
-			patience = d
-		}
-	}
+	var patience time.Duration
+	now := r.now()
+	p.line, patience = r.end(now)
+	p.until = until(now, patience)
 	if r.turn {
-		p.w = r.line.Join(nil)
+		p.w = r.join(p.line, p.until, now)
 	} else {
-		p.turn = true
 		r.setTurn(true)
 	}
-	return p, patience, nil
+	return p, nil
 }
 
-// await waits until p has the turn or ctx is done; then p may have it or not. Its error says that the room is closed.
-func (r *room) await(ctx context.Context, p *place) error {
+// end returns the queue for who gets in line at now, and how long all in it may wait; 0 means without bound. mu is held.
+func (r *room) end(now time.Duration) (line *queue.Queue[ticket], patience time.Duration) {
+	if r.order != CoDel {
+		return &r.line, r.maxWait
+	}
+	line, patience = &r.line, r.codel.join(now)
+	if r.codel.overloaded(now) {
+		line = &r.hurried
+	}
+	if r.maxWait > 0 {
+		patience = min(patience, r.maxWait)
+	}
+	return line, patience
+}
+
+// await waits until p has the turn, or it is over with its patience or ctx: then its error is the answer.
+func (r *room) await(ctx context.Context, p *place) (outcome, error) {
 	if p.w == nil {
-		return nil
+		return admitted, nil
 	}
 	select {
 	case <-p.w.Handed():
-		answer := p.w.Value()
-		p.w, p.turn = nil, answer == nil
-		return orNone(answer)
+		if p.w.Value() == granted {
+			return admitted, nil
+		}
+		if p.w.Value() == refused {
+			return r.why(nil)
+		}
 	case <-ctx.Done():
-		return nil
 	}
+	return r.why(ctx.Err())
 }
 
-// interruptible lets cancel end the wait of p, if that has the turn. Its error says that the room is closed.
-func (r *room) interruptible(p *place, cancel func()) error {
-	if !p.turn {
-		return nil
-	}
+// interruptible lets cancel end the wait of the caller, who has the turn. Its error says that the room is closed.
+func (r *room) interruptible(cancel func()) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.cancel = cancel
-	return orNone(r.closed)
-}
-
-// orNone returns answer as an error.
-func orNone(answer *belfry.Rejection) error {
-	if answer == nil {
-		return nil
+	if r.closed != nil {
+		return r.closed
 	}
-	return answer
+	r.cancel = cancel
+	return nil
 }
 
 // depart takes p out of line, and the turn, if p has it, to the next.
 func (r *room) depart(p *place) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if p.w != nil && !r.line.Leave(p.w) {
-		p.turn = p.w.Value() == nil
+	if p.w == nil || !p.line.Leave(p.w) && p.w.Value() == granted {
+		r.cancel = nil
+		r.setTurn(r.next())
 	}
-	if !p.turn {
-		return
-	}
-	r.cancel = nil
-	r.setTurn(r.next())
+	r.rest()
 }
 
 // setTurn says whether somebody has the turn. mu is held.
@@ -227,12 +242,15 @@ func (r *room) setTurn(somebody bool) {
 	}
 }
 
+// inLine returns how many wait for the turn. mu is held.
+func (r *room) inLine() int { return r.line.Len() + r.hurried.Len() }
+
 // next hands the turn to whose it is, and reports whether there is anybody. mu is held.
 func (r *room) next() bool {
-	if r.order == LIFO || r.order == CoDel && r.line.Len() > 0 && r.codel.overloaded(time.Now()) {
-		return r.line.HandNewest(nil)
+	if r.order == LIFO || r.order == CoDel && r.inLine() > 0 && r.codel.overloaded(r.now()) {
+		return r.hurried.HandNewest(granted) || r.line.HandNewest(granted)
 	}
-	return r.line.HandOldest(nil)
+	return r.line.HandOldest(granted) || r.hurried.HandOldest(granted)
 }
 
 // close answers all who wait, and all who will come, with a Rejection for reason and err, unless the room is closed
@@ -254,11 +272,13 @@ func (r *room) shut(reason string, err error) (cancel func()) {
 	r.closed = r.refusal(reason, err)
 	r.busy.Store(true)
 	r.free.Close()
-	for r.seats.HandOldest(r.closed) {
+	for r.seats.HandOldest(refused) {
 		r.counted[rejected].Add(1)
 	}
-	for r.line.HandOldest(r.closed) {
+	for r.line.HandOldest(refused) || r.hurried.HandOldest(refused) {
+		continue
 	}
+	r.rest()
 	return r.cancel
 }
 
@@ -313,7 +333,7 @@ func (r *room) stats() Stats {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settle()
-	queued := r.line.Len()
+	queued := r.inLine()
 	if r.turn {
 		queued++
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
 
@@ -20,6 +21,7 @@ type guest struct {
 	end     chan struct{}
 	err     error
 	through bool // it is in the inner service
+	since   int  // when it came, in ms
 	done    bool
 }
 
@@ -40,13 +42,15 @@ func TestBuffer(t *testing.T) {
 		if rapid.Bool().Draw(t, "LIFO") {
 			order = buffer.LIFO
 		}
-		svc := buffer.New(inner, bound, buffer.Config{Order: order})
+		patience := rapid.IntRange(0, 6).Draw(t, "MaxWait in ms")
+		svc := buffer.New(inner, bound, buffer.Config{Order: order, MaxWait: time.Duration(patience) * time.Millisecond})
 		defer svc.Close()
 
 		// The model: calls in the room, in the order in which they came, and calls past it. The one inside the inner Acquire was the
 		// next when it went there.
 		var room, past []*guest
 		var head *guest
+		now := 0
 		next := func() {
 			if head == nil && len(room) > 0 {
 				head = room[0]
@@ -64,7 +68,7 @@ func TestBuffer(t *testing.T) {
 		}
 		t.Repeat(map[string]func(*rapid.T){
 			"call": func(t *rapid.T) {
-				g := &guest{end: make(chan struct{})}
+				g := &guest{end: make(chan struct{}), since: now}
 				within, cancel := context.WithCancel(ctx)
 				g.cancel = cancel
 				go func() {
@@ -102,6 +106,22 @@ func TestBuffer(t *testing.T) {
 					t.Fatalf("it has ended, and got %v, %v", g.done, g.err)
 				}
 				past = slices.Delete(past, i, i+1)
+				settle()
+			},
+			"time passes": func(t *rapid.T) {
+				time.Sleep(time.Millisecond)
+				synctest.Wait()
+				now++
+				late := func(g *guest) bool { return patience > 0 && now-g.since == patience }
+				for _, g := range room {
+					if late(g) && (!g.done || !errors.Is(g.err, belfry.ErrNotReady)) {
+						t.Fatalf("it has waited for too long, and got %v, %v", g.done, g.err)
+					}
+				}
+				if head != nil && late(head) {
+					head = nil
+				}
+				room = slices.DeleteFunc(room, late)
 				settle()
 			},
 			"resize": func(t *rapid.T) {
