@@ -115,14 +115,16 @@ func TestVerdict(t *testing.T) {
 
 func TestFormat(t *testing.T) {
 	for want, got := range map[string]string{
-		"8 ns":   format(8, "ns"),
-		"3.5 ns": format(3.5, "ns"),
-		"410 ns": format(410.4, "ns"),
-		"0.35 x": format(0.35, "x"),
-		"4.2 x":  format(4.2, "x"),
-		"12 x":   format(12.4, "x"),
-		"3":      format(3, ""),
-		"0.2 %":  format(0.2, "%"),
+		"8 ns":    format(8, "ns"),
+		"3.5 ns":  format(3.5, "ns"),
+		"410 ns":  format(410.4, "ns"),
+		"0.35 x":  format(0.35, "x"),
+		"4.2 x":   format(4.2, "x"),
+		"12 x":    format(12.4, "x"),
+		"3":       format(3, ""),
+		"0.2 %":   format(0.2, "%"),
+		"256 B":   format(256, "B"),
+		"256.3 B": format(256.31, "B"),
 	} {
 		if got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -69,6 +69,8 @@ func format(v float64, unit string) string {
 		digits = 1
 	case unit == "ns" && v < 9.95 && v > -9.95 && v != float64(int(v)):
 		digits = 1
+	case unit == "B" && v != float64(int(v)): // a share of what all waiters have together may be what is too much
+		digits = 1
 	}
 	if unit == "x" && v < 0.995 {
 		digits = 2
