@@ -127,6 +127,15 @@ func TestSubsetSpread(t *testing.T) {
 			t.Error("they do")
 		}
 	})
+	t.Run("a ring is the same whoever the clients are", func(t *testing.T) {
+		keys := addresses(r, 50)
+		ring := func(identity string) []string {
+			return uses(Subset{Size: 10, Index: 1, Count: 3, Identity: identity}, keys)
+		}
+		if !slices.Equal(ring("a"), ring("b")) {
+			t.Error("it differs, so that clients would share some endpoints and leave others out")
+		}
+	})
 	t.Run("the order of changes does not matter", func(t *testing.T) {
 		keys := addresses(r, 50)
 		for _, s := range []Subset{{Size: 9, Identity: "a"}, {Size: 9, Index: 3, Count: 7}} {

@@ -238,6 +238,20 @@ func TestMaxHedges(t *testing.T) {
 	})
 }
 
+// A rival takes the last of a budget while room for an extra attempt is reserved.
+type rival struct {
+	belfry.Service[string, string]
+	takes func() bool
+	n     int
+}
+
+func (r *rival) Acquire(ctx context.Context) (belfry.Permit, error) {
+	if r.n++; r.n == 2 && !r.takes() {
+		return belfry.Permit{}, errors.New("nothing was left to take")
+	}
+	return r.Service.Acquire(ctx)
+}
+
 func TestBudget(t *testing.T) {
 	bubble(t, "D44 a uniform slow-down does not double the load", func(t *testing.T) {
 		took := 10 * ms
@@ -274,6 +288,23 @@ func TestBudget(t *testing.T) {
 		}
 		if s := svc.Stats(); s.OutOfBudget != 1 || backend.Free() != 1 {
 			t.Errorf("%+v", s)
+		}
+	})
+	bubble(t, "what somebody else has taken meanwhile is not spent twice", func(t *testing.T) {
+		backend, inner := belfrytest.NewBackend[string, string](t)
+		last := budget.New(budget.Config{NoRatio: true, Reserve: 0.1}) // one in ten seconds
+		svc := hedge.New[string, string](&rival{Service: inner, takes: last.Withdraw}, hedge.Config{Delay: 10 * ms, Budget: last})
+		backend.Allow(2)
+		got := do(t.Context(), svc, "a")
+		r := backend.Expect("a")
+		elapse(time.Second)
+		backend.ExpectNone()
+		r.Answer("b")
+		if a := done(t, got); a.res != "b" {
+			t.Errorf("%v", a)
+		}
+		if s := svc.Stats(); s.OutOfBudget != 1 || s.Hedges != 0 || backend.Free() != 1 {
+			t.Errorf("%+v, %d are free", s, backend.Free())
 		}
 	})
 	bubble(t, "a success deposits once, unless somebody else does", func(t *testing.T) {
