@@ -253,6 +253,7 @@ func (r *rival) Acquire(ctx context.Context) (belfry.Permit, error) {
 }
 
 func TestBudget(t *testing.T) {
+	type service = belfry.Service[string, string]
 	bubble(t, "D44 a uniform slow-down does not double the load", func(t *testing.T) {
 		took := 10 * ms
 		svc := hedge.New(belfry.Of(func(ctx context.Context, _ string) (string, error) { return answers(took, "")(ctx) }),
@@ -274,39 +275,33 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%v hedges for 100 calls, earned %v: %+v", hedges, earned, s)
 		}
 	})
-	bubble(t, "D44 an empty budget reserves nothing, and the original goes on", func(t *testing.T) {
-		backend, inner := belfrytest.NewBackend[string, string](t)
-		svc := hedge.New(inner, hedge.Config{Delay: 10 * ms, Budget: budget.New(budget.Config{NoRatio: true, NoReserve: true})})
-		backend.Allow(2)
-		got := do(t.Context(), svc, "a")
-		r := backend.Expect("a")
-		elapse(time.Minute)
-		backend.ExpectNone()
-		r.Answer("b")
-		if a := done(t, got); a.res != "b" {
-			t.Errorf("%v", a)
-		}
-		if s := svc.Stats(); s.OutOfBudget != 1 || backend.Free() != 1 {
-			t.Errorf("%+v", s)
-		}
-	})
-	bubble(t, "what somebody else has taken meanwhile is not spent twice", func(t *testing.T) {
-		backend, inner := belfrytest.NewBackend[string, string](t)
-		last := budget.New(budget.Config{NoRatio: true, Reserve: 0.1}) // one in ten seconds
-		svc := hedge.New[string, string](&rival{Service: inner, takes: last.Withdraw}, hedge.Config{Delay: 10 * ms, Budget: last})
-		backend.Allow(2)
-		got := do(t.Context(), svc, "a")
-		r := backend.Expect("a")
-		elapse(time.Second)
-		backend.ExpectNone()
-		r.Answer("b")
-		if a := done(t, got); a.res != "b" {
-			t.Errorf("%v", a)
-		}
-		if s := svc.Stats(); s.OutOfBudget != 1 || s.Hedges != 0 || backend.Free() != 1 {
-			t.Errorf("%+v, %d are free", s, backend.Free())
-		}
-	})
+	none := budget.New(budget.Config{NoRatio: true, NoReserve: true})
+	last := budget.New(budget.Config{NoRatio: true, Reserve: 0.1}) // one in ten seconds
+	for _, c := range []struct {
+		name   string
+		budget *budget.Budget
+		over   func(service) service
+	}{
+		{"D44 an empty budget reserves nothing, and the original goes on", none, func(inner service) service { return inner }},
+		{"what somebody else has taken meanwhile is not spent twice", last, func(inner service) service { return &rival{Service: inner, takes: last.Withdraw} }},
+	} {
+		bubble(t, c.name, func(t *testing.T) {
+			backend, inner := belfrytest.NewBackend[string, string](t)
+			svc := hedge.New(c.over(inner), hedge.Config{Delay: 10 * ms, Budget: c.budget})
+			backend.Allow(2)
+			got := do(t.Context(), svc, "a")
+			r := backend.Expect("a")
+			elapse(time.Minute)
+			backend.ExpectNone()
+			r.Answer("b")
+			if a := done(t, got); a.res != "b" {
+				t.Errorf("%v", a)
+			}
+			if s := svc.Stats(); s.OutOfBudget != 1 || s.Hedges != 0 || backend.Free() != 1 {
+				t.Errorf("%+v, %d are free", s, backend.Free())
+			}
+		})
+	}
 	bubble(t, "a success deposits once, unless somebody else does", func(t *testing.T) {
 		for _, elsewhere := range []bool{false, true} {
 			for _, first := range []time.Duration{0, 20 * ms} {
