@@ -18,7 +18,7 @@ type Service[Req, Res any] struct {
 	room     room
 }
 
-// New returns inner behind a room of bound seats. It panics with the error of [Validate] if there is one.
+// New returns inner behind a room of bound seats, of which more than 536,870,911 are as good as so many. It panics with the error of [Validate] if there is one.
 func New[Req, Res any](inner belfry.Service[Req, Res], bound int, cfg Config) *Service[Req, Res] {
 	if err := Validate(bound, cfg); err != nil {
 		panic(err)

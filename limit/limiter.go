@@ -49,7 +49,7 @@ type Limiter struct {
 }
 
 // NewLimiter returns a Limiter with n places, and at most one Config. No place means that nobody is admitted, until a
-// Resize. It panics with the error of [ValidateConcurrency] if there is one.
+// Resize. More than 536,870,911 are as good as so many. It panics with the error of [ValidateConcurrency] if there is one.
 func NewLimiter(n int, cfg ...Config) *Limiter {
 	if err := ValidateConcurrency(n); err != nil {
 		panic(err)
